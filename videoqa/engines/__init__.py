@@ -1,0 +1,71 @@
+"""A language model, batch first. Three ways to run one, one interface:
+
+    transformers.py  a model folder or Hub id in this process, CPU or GPU
+    vllm.py          the same offline through vLLM, for GPUs
+    server.py        an OpenAI-compatible endpoint (vllm serve, TGI, Inference Providers)
+
+Sorting, batching, prefix reuse, retries and limits live in the engines and nowhere else. Results come as they are
+known, in any order, each with the index of its conversation, so that the caller can put every one on disk at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Message = dict[str, Any]  # {"role": "system" | "user" | "assistant", "content": str or a list of parts}
+Conversation = Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for one conversation: a text, or the reason that there is none."""
+
+    text: str | None  # with the forced start, where one was asked for; None: see error
+    error: str | None = None  # e.g. "prompt of 9012 tokens does not fit into 8192"
+    finished: bool = True  # False: cut by max_new_tokens
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceLogprobs:
+    """Log-probability that the reply begins with each choice, and not with a longer one that this one begins ("1",
+    "10"). Natural log; exp of them sums to at most 1: the mass."""
+
+    logprobs: dict[str, float] | None  # None: see error; a choice that the model never offered is -inf
+    error: str | None = None
+    prompt_tokens: int = 0
+
+
+class Engine(Protocol):
+    """`name` identifies the model in results; `settings` holds what changes its numbers (dtype, engine)."""
+
+    name: str
+    settings: dict[str, Any]
+    can_choose: bool  # choice_logprobs works
+    can_force: bool  # a reply's start can be forced
+
+    def generate(
+        self,
+        conversations: Sequence[Conversation],
+        *,
+        max_new_tokens: int,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seed: int = 42,
+        start: str = "",
+        stop: Sequence[str] = (),
+    ) -> Iterator[tuple[int, Reply]]:
+        """Reply to each conversation. Greedy at temperature 0; otherwise every row samples with its own generator
+        seeded with `seed`, so that its text depends on nothing but the row. `start` is what the reply is made to
+        begin with (part of Reply.text). Generation of a row ends behind the first of the `stop` strings that it
+        writes after `start`, which is cut off."""
+        ...
+
+    def choice_logprobs(
+        self, conversations: Sequence[Conversation], choices: Sequence[str], *, start: str = ""
+    ) -> Iterator[tuple[int, ChoiceLogprobs]]:
+        """How probable each choice is as what comes next after `start`."""
+        ...
