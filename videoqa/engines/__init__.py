@@ -60,12 +60,19 @@ class Engine(Protocol):
     ) -> Iterator[tuple[int, Reply]]:
         """Reply to each conversation. Greedy at temperature 0; otherwise every row samples with its own generator
         seeded with `seed`, so that its text depends on nothing but the row. `start` is what the reply is made to
-        begin with (part of Reply.text). Generation of a row ends behind the first of the `stop` strings that it
-        writes after `start`, which is cut off."""
+        begin with (part of Reply.text). Generation of a row ends at the first of the `stop` strings behind `start` and
+        leading blanks; the stop string is cut off."""
         ...
 
     def choice_logprobs(
-        self, conversations: Sequence[Conversation], choices: Sequence[str], *, start: str = ""
+        self,
+        conversations: Sequence[Conversation],
+        choices: Sequence[str],
+        *,
+        start: str = "",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
     ) -> Iterator[tuple[int, ChoiceLogprobs]]:
-        """How probable each choice is as what comes next after `start`."""
+        """How probable each choice is as what comes next after `start`, when tokens are drawn at this temperature from
+        the top_p part of the distribution (1 and 1: the model's own distribution)."""
         ...
