@@ -1,0 +1,472 @@
+"""From verdicts to numbers: relative scores, their calibration, 95% intervals, and the comparison of two runs.
+
+A judge does not give the ground truth itself the top score, so the paper divides (equation 1): 100 x mean score of the
+answers / mean score that the same judge gave the ground truth, per question type; Avg. is the plain mean of the types.
+On one real row, a `before` question whose answer got 4 of 10 from the paper's judge:
+
+    >>> clip = "4901cdd8-d7e5-401d-b95c-4bd30f489d64"
+    >>> row = Scored(f"{clip}:4:before", clip, "before", 4)
+    >>> round(summarize([row], Calibration.paper(), key=PAPER_KEY).by_type["before"].relative, 2)
+    71.82
+
+Questions of one clip share a scene, a narration and a judge's reading of it, so they are not independent: intervals
+resample clips, not rows, and p-values flip clips, not rows. An unreadable verdict has no score and is never a 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TYPES = ("purpose", "direct", "indirect", "before", "after")
+
+# Mean score that the paper's judge gave the ground truth: sum of the scores / questions of the type.
+# Source: fpv-iplab/EASG-bench@18e0893, eval/ (there as decimals; the sums are whole because the scores are).
+PAPER_SCALE = {
+    "purpose": 4689 / 668,
+    "direct": 2243 / 284,
+    "indirect": 2432 / 315,
+    "before": 1515 / 272,
+    "after": 1662 / 268,
+}
+PAPER_KEY = "paper: Llama-3-8B, rubric, sampling and scale of fpv-iplab/EASG-bench@18e0893"
+
+RESAMPLES = 2_000  # of the bootstrap: the ends of a 95% interval move by a few percent of its width
+FLIPS = 9_999  # of the permutation test: the smallest two-sided p-value is 0.0002
+SEED = 20_250  # the same rows give the same intervals
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A model's relative scores as the paper prints them (x 100)."""
+
+    model: str
+    kind: str  # "language-only" (sees no video) or "video"
+    scores: Mapping[str, float]
+    avg: float
+    prompting: str = "regular"  # or "two-stage": first locate the action, then ask about its neighbour
+
+
+def _paper_row(model: str, kind: str, *scores: float) -> PaperRow:
+    return PaperRow(model, kind, dict(zip(TYPES, scores[:-1], strict=True)), scores[-1])
+
+
+# Source: EASG-Bench paper, Table 2.
+PAPER_TABLE2 = (
+    _paper_row("Gemma-2-9B", "language-only", 57.98, 37.34, 50.13, 94.08, 60.48, 60.00),
+    _paper_row("Llama-3.1-8B-Instruct", "language-only", 64.67, 39.11, 45.60, 92.46, 67.74, 61.92),
+    _paper_row("Qwen3-8B", "language-only", 69.37, 55.06, 56.22, 98.92, 70.81, 70.08),
+    _paper_row("TimeChat-7B", "video", 47.44, 58.23, 55.31, 61.22, 49.52, 54.34),
+    _paper_row("LITA-13B", "video", 50.14, 40.51, 43.26, 53.68, 40.32, 45.58),
+    _paper_row("Sa2VA-8B", "video", 55.98, 57.09, 65.16, 67.50, 53.55, 59.86),
+    _paper_row("Qwen2.5-VL-7B", "video", 75.78, 70.38, 72.02, 82.76, 65.97, 73.38),
+)
+
+# Source: EASG-Bench paper, Table 3; its average is over the two types that look back and ahead.
+PAPER_TABLE3 = (
+    PaperRow("Qwen2.5-VL-7B", "video", {"before": 82.76, "after": 65.97}, 74.37),
+    PaperRow("Qwen2.5-VL-7B", "video", {"before": 88.33, "after": 69.03}, 78.68, prompting="two-stage"),
+)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One judged row: what the arithmetic needs of a verdict."""
+
+    id: str
+    clip: str  # rows of one clip are one cluster
+    type: str
+    score: float | None  # None: no score could be read; never a stand-in number
+    status: str = "ok"  # "empty_prediction" and "judge_error" are counted apart
+
+    def __post_init__(self) -> None:
+        if self.score is not None and not math.isfinite(self.score):
+            raise ValueError(
+                f"row {self.id!r}: score is {self.score}; allowed are finite numbers and None (unreadable)"
+            )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What one judge gives the ground truth, the measure of its scores.
+
+    `key` names everything that moves a score: judge, mode, rubric, sampling and revision of the data. `rows` are the
+    ground truth's own verdicts; without them `means` are constants and add no uncertainty to an interval.
+    """
+
+    key: str
+    means: Mapping[str, float]  # by type; a type of which nothing could be read is absent
+    rows: tuple[Scored, ...] = ()
+
+    @classmethod
+    def of(cls, key: str, rows: Iterable[Scored], *, types: Sequence[str] = TYPES) -> Calibration:
+        """The calibration that the judged ground truth `rows` give; unreadable ones are left out of the means."""
+        checked = _checked(rows, types)
+        means = {}
+        for name in types:
+            scores = [row.score for row in checked if row.type == name and row.score is not None]
+            if scores:
+                means[name] = math.fsum(scores) / len(scores)
+        return cls(key, means, tuple(checked))
+
+    @classmethod
+    def paper(cls) -> Calibration:
+        """The constants of the paper's judge: for scores that this very judge gave, and for no others."""
+        return cls(PAPER_KEY, PAPER_SCALE)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The score of one type, or of all types (`Scores.avg`). What cannot be computed is None."""
+
+    n: int
+    n_scored: int
+    unreadable: int  # n - n_scored, in no mean; includes `errors`
+    empty: int  # empty predictions: scored, with the lowest score of the rubric
+    errors: int  # calls of the judge that failed
+    clusters: int  # clips with a scored row
+    mean: float | None  # in the rubric's own unit
+    standard_error: float | None  # of the mean, clustered by clip
+    mean_interval: tuple[float, float] | None  # 95%
+    relative: float | None  # 100 x mean / mean of the ground truth
+    interval: tuple[float, float] | None  # 95%, of `relative`, with the uncertainty of the calibration
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one run under one calibration."""
+
+    key: str
+    by_type: dict[str, Summary]  # the types that have rows, in the order of `types`
+    avg: Summary  # plain mean of the types that have scored rows; counts are sums
+    types_missing: tuple[str, ...]  # expected, without a scored row: not in `avg`
+
+
+def summarize(rows: Iterable[Scored], calibration: Calibration, *, key: str, types: Sequence[str] = TYPES) -> Scores:
+    """Equation 1 with counts and 95% intervals; the order of `rows` does not matter.
+
+    Intervals are percentiles of a bootstrap over clips, in which the rows of a clip and its share of the calibration
+    go together. They are None for fewer than two clips (of rows, or of judged ground truth), and for `avg` when one of
+    its types has none: it would leave that type's uncertainty out. They come out too narrow when
+    there are fewer than about 20 clips.
+
+    Raises ValueError when `key` (of the judge that gave the scores) is not the calibration's, for a type outside
+    `types`, and for an id that comes twice.
+    """
+    import numpy as np
+
+    if key != calibration.key:
+        raise ValueError(
+            f"these scores and this calibration are not of one judge:\n  scores:      {key}\n"
+            f"  calibration: {calibration.key}\nCalibrate the scores' own judge: same mode, rubric, sampling, data."
+        )
+    checked = _checked(rows, types)
+    readable = {row.type for row in checked if row.score is not None}
+    present = [name for name in types if name in readable]
+    clips = _clips(checked, calibration.rows)
+    sums = (*_sums(checked, present, clips), *_truth_sums(calibration, present, clips))
+
+    def statistic(total: np.ndarray, count: np.ndarray, truth: np.ndarray, truths: np.ndarray, axis: int) -> np.ndarray:
+        means = total.sum(axis) / count.sum(axis)
+        return np.stack([means, 100 * means / (truth.sum(axis) / truths.sum(axis))])
+
+    draws = _resample(statistic, sums)  # (mean and relative, types, resamples)
+    draws[:, sums[1].astype(bool).sum(axis=1) < 2] = np.nan
+    draws[1, _uncertain(calibration, present)] = np.nan
+    draws = _with_avg(draws)
+    by_type = {}
+    for name in types:
+        mine = [row for row in checked if row.type == name]
+        if name in readable:
+            at = present.index(name)
+            mean = float(sums[0][at].sum() / sums[1][at].sum())
+            scale = calibration.means.get(name)
+            by_type[name] = _summary(mine, mean, 100 * mean / scale if scale else None, draws[:, at])
+        elif mine:
+            by_type[name] = _summary(mine, None, None, draws[:, :0])
+    scored = [by_type[name] for name in present]
+    means, relatives = [summary.mean for summary in scored], [summary.relative for summary in scored]
+    avg = _summary(checked, _mean(means), _mean(relatives), draws[:, -1])
+    return Scores(key, by_type, avg, tuple(name for name in types if name not in readable))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Run A minus run B on the rows that both have, in points of the relative score."""
+
+    n: int
+    clusters: int
+    a: float
+    b: float
+    difference: float
+    interval: tuple[float, float] | None  # 95%; None for fewer than two clips
+    p_value: float  # two-sided; of "the two runs could be swapped clip by clip"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs side by side. Rows that are not in the differences are counted here."""
+
+    key: str
+    by_type: dict[str, Difference]
+    avg: Difference  # of the plain means of the types in `by_type`
+    types_missing: tuple[str, ...]
+    only_a: int  # ids that run B does not have
+    only_b: int
+    unscored: int  # ids of both of which at least one verdict has no score
+
+
+def compare(
+    rows_a: Iterable[Scored],
+    rows_b: Iterable[Scored],
+    calibration_a: Calibration,
+    calibration_b: Calibration,
+    *,
+    types: Sequence[str] = TYPES,
+) -> Comparison:
+    """Paired difference of two runs per type and for the Avg., A minus B, with 95% interval and p-value.
+
+    The interval is a bootstrap over clips, the p-value a permutation test that swaps the two runs clip by clip (all
+    swaps where there are few clips, `FLIPS` random ones else).
+
+    Raises ValueError when the runs were not judged alike (keys, or calibrations of one key that differ), when an id
+    means two different rows, when no row was scored in both, and when the calibration lacks a type of these rows.
+    """
+    import numpy as np
+
+    if calibration_a.key != calibration_b.key:
+        raise ValueError(
+            f"the two runs were not judged alike:\n  a: {calibration_a.key}\n  b: {calibration_b.key}\n"
+            "Judge the answers of one of them again with the other's judge."
+        )
+    if calibration_a != calibration_b:
+        raise ValueError(f"two different calibrations have the key {calibration_a.key!r}: score both runs with one")
+    a, b = ({row.id: row for row in _checked(rows, types)} for rows in (rows_a, rows_b))
+    common = [name for name in a if name in b]
+    if not common:
+        raise ValueError(
+            f"the two runs have no id in common: a has {len(a)} rows ({_some(a)}), b has {len(b)} ({_some(b)})"
+        )
+    pairs = [(a[name], b[name]) for name in common]
+    for x, y in pairs:
+        if (x.clip, x.type) != (y.clip, y.type):
+            raise ValueError(
+                f"id {x.id!r} is not the same row in both runs: "
+                f"a has clip {x.clip!r}, type {x.type!r}; b has clip {y.clip!r}, type {y.type!r}"
+            )
+    paired = [(x, y) for x, y in pairs if x.score is not None and y.score is not None]
+    if not paired:
+        raise ValueError(f"none of the {len(common)} rows that both runs have was scored in both")
+    mine, theirs = [x for x, _ in paired], [y for _, y in paired]
+    kinds = {row.type for row in mine}
+    present = [name for name in types if name in kinds]
+    if without := [name for name in present if not calibration_a.means.get(name)]:
+        raise ValueError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {calibration_a.key})")
+
+    clips = _clips(mine, calibration_a.rows)
+    (total_a, count), (total_b, _) = _sums(mine, present, clips), _sums(theirs, present, clips)
+    sums = (total_a - total_b, count, *_truth_sums(calibration_a, present, clips))
+
+    def statistic(gap: np.ndarray, count: np.ndarray, truth: np.ndarray, truths: np.ndarray, axis: int) -> np.ndarray:
+        return 100 * (gap.sum(axis) / count.sum(axis)) / (truth.sum(axis) / truths.sum(axis))
+
+    draws = _resample(statistic, sums)  # (types, resamples)
+    draws[(count > 0).sum(axis=1) < 2] = np.nan
+    draws[_uncertain(calibration_a, present)] = np.nan
+    draws = _with_avg(draws)
+
+    # A relative score is a sum over clips; these are the clips' parts, and the Avg.'s below them: (types + 1, clips)
+    unit = np.array([[100 / calibration_a.means[name]] for name in present]) / count.sum(axis=1, keepdims=True)
+    part_a, part_b = (np.vstack([part, part.mean(axis=0)]) for part in (total_a * unit, total_b * unit))
+    count = np.vstack([count, count.sum(axis=0)])
+    differences = [
+        Difference(
+            n=int(count[at].sum()),
+            clusters=int((count[at] > 0).sum()),
+            a=float(part_a[at].sum()),
+            b=float(part_b[at].sum()),
+            difference=float(part_a[at].sum() - part_b[at].sum()),
+            interval=_interval(draws[at]),
+            p_value=_p_value((part_a - part_b)[at, count[at] > 0]),
+        )
+        for at in range(len(count))
+    ]
+    return Comparison(
+        calibration_a.key,
+        dict(zip(present, differences[:-1], strict=True)),
+        differences[-1],
+        tuple(name for name in types if name not in kinds),
+        only_a=len(a) - len(common),
+        only_b=len(b) - len(common),
+        unscored=len(common) - len(paired),
+    )
+
+
+@dataclass(frozen=True)
+class ScriptScore:
+    """A type's score as the public judge script computes it: comparable with its scores file, and with nothing else."""
+
+    n: int
+    unreadable_as_zero: int  # verdicts without a score, which the script counts as 0
+    mean: float
+    relative: float  # a fraction, as in the script's scores file; the paper prints it x 100
+
+
+def script_scores(rows: Iterable[Scored], scale: Mapping[str, float] = PAPER_SCALE) -> dict[str, ScriptScore]:
+    """The public script's arithmetic (eval/ of fpv-iplab/EASG-bench), zeros included: mean / scale per type.
+
+    Kept to reproduce its numbers. An unreadable verdict counts as 0, so a judge that chats lowers the score of a right
+    answer. Raises ValueError for a type that `scale` does not have.
+    """
+    checked = _checked(rows, scale)
+    by_type = {}
+    for name in scale:
+        if scores := [row.score for row in checked if row.type == name]:
+            mean = math.fsum(score or 0 for score in scores) / len(scores)
+            by_type[name] = ScriptScore(len(scores), scores.count(None), mean, mean / scale[name])
+    return by_type
+
+
+def _checked(rows: Iterable[Scored], types: Collection[str]) -> list[Scored]:
+    """The rows in the order of their ids (sums of floats depend on it), all of known types, each id once."""
+    checked = sorted(rows, key=lambda row: row.id)
+    if strange := sorted({row.type for row in checked if row.type not in types}):
+        example = next(row for row in checked if row.type == strange[0])
+        raise ValueError(f"type {', '.join(map(repr, strange))} (row {example.id!r}) is not one of: {', '.join(types)}")
+    for row, following in itertools.pairwise(checked):
+        if row.id == following.id:
+            raise ValueError(f"row id {row.id!r} comes more than once: each row counts once")
+    return checked
+
+
+def _clips(*groups: Iterable[Scored]) -> list[str]:
+    return sorted({row.clip for rows in groups for row in rows})
+
+
+def _sums(rows: Iterable[Scored], types: Sequence[str], clips: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Sum and count of the scores, each (types, clips): all that a resample of clips needs to know."""
+    import numpy as np
+
+    clip_at = {clip: at for at, clip in enumerate(clips)}
+    type_at = {name: at for at, name in enumerate(types)}
+    total, count = np.zeros((2, len(types), len(clips)))
+    for row in rows:
+        if row.score is not None and row.type in type_at:
+            total[type_at[row.type], clip_at[row.clip]] += row.score
+            count[type_at[row.type], clip_at[row.clip]] += 1
+    return total, count
+
+
+def _truth_sums(calibration: Calibration, types: Sequence[str], clips: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """As `_sums` for the ground truth; constants are the same in every clip, so that no resample moves them."""
+    import numpy as np
+
+    if calibration.rows:
+        return _sums(calibration.rows, types, clips)
+    means = np.array([calibration.means.get(name, np.nan) for name in types], dtype=float)
+    return np.repeat(means[:, None], len(clips), axis=1), np.ones((len(types), len(clips)))
+
+
+def _uncertain(calibration: Calibration, types: Sequence[str]) -> list[bool]:
+    """Per type, whether its mean rests on so few clips that its own error is unknown; constants have none."""
+    truths = [row for row in calibration.rows if row.score is not None]
+    return [bool(calibration.rows) and len({row.clip for row in truths if row.type == name}) < 2 for name in types]
+
+
+def _resample(statistic: Callable[..., np.ndarray], sums: tuple[np.ndarray, ...]) -> np.ndarray:
+    """`statistic` of `RESAMPLES` draws of clips, (..., types, resamples); not finite where a draw misses a type."""
+    import numpy as np
+    from scipy.stats import DegenerateDataWarning, bootstrap
+
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        # scipy cannot make an interval of its own where draws miss a type; `_interval` leaves those draws out
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        if sums[0].size == 0 or sums[0].shape[-1] < 2:
+            return statistic(*sums, axis=-1)[..., None]  # nothing to draw from; no interval is made of it
+        return bootstrap(
+            sums,
+            statistic,
+            paired=True,
+            vectorized=True,
+            axis=-1,
+            method="percentile",
+            n_resamples=RESAMPLES,
+            batch=250,  # bounds the memory: 250 x clips x types numbers at a time
+            rng=np.random.default_rng(SEED),
+        ).bootstrap_distribution
+
+
+def _with_avg(draws: np.ndarray) -> np.ndarray:
+    """The Avg. of each resample as one more type: (..., types, resamples) -> (..., types + 1, resamples)."""
+    import numpy as np
+
+    return np.concatenate([draws, draws.sum(axis=-2, keepdims=True) / max(1, draws.shape[-2])], axis=-2)
+
+
+def _interval(draws: np.ndarray) -> tuple[float, float] | None:
+    """95% of the draws in which the statistic exists (a draw of few clips can miss a type altogether)."""
+    import numpy as np
+
+    finite = draws[np.isfinite(draws)]
+    if finite.size == 0:
+        return None
+    low, high = np.quantile(finite, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _p_value(parts: np.ndarray) -> float:
+    """Two-sided p-value of the sum of `parts` (clips,) when each could as well have had the other sign."""
+    import numpy as np
+    from scipy.stats import permutation_test
+
+    if len(parts) < 2:
+        return 1.0  # one clip and its mirror image: both are as far from 0; scipy refuses a sample of one
+    test = permutation_test(
+        (parts,),  # one sample: scipy flips the signs, in all ways where these are fewer than FLIPS
+        lambda x, axis: x.sum(axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=FLIPS,
+        batch=1_000,
+        rng=np.random.default_rng(SEED),
+    )
+    return float(test.pvalue)
+
+
+def _summary(rows: Sequence[Scored], mean: float | None, relative: float | None, draws: np.ndarray) -> Summary:
+    """Counts of `rows`, and what their resampled means and relative scores `draws` (2, resamples) say."""
+    import numpy as np
+
+    scored = [row for row in rows if row.score is not None]
+    spread = draws[0][np.isfinite(draws[0])]
+    return Summary(
+        n=len(rows),
+        n_scored=len(scored),
+        unreadable=len(rows) - len(scored),
+        empty=sum(row.status == "empty_prediction" for row in rows),
+        errors=sum(row.status == "judge_error" for row in rows),
+        clusters=len({row.clip for row in scored}),
+        mean=mean,
+        standard_error=float(spread.std(ddof=1)) if mean is not None and spread.size > 1 else None,
+        mean_interval=None if mean is None else _interval(draws[0]),
+        relative=relative,
+        interval=None if relative is None else _interval(draws[1]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The plain mean; None when there is nothing, or when one of the values is missing."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _some(ids: Iterable[str]) -> str:
+    first = sorted(ids)[:2]
+    return ", ".join(map(repr, first)) + ", ..." if first else "none"
