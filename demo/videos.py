@@ -69,7 +69,8 @@ def _label(name: str) -> Image.Image:
     """The name as a mask to paste; drawing text anew for every frame would take most of the time."""
     font = ImageFont.load_default(size=11)
     text = name.replace("_", " ")
-    mask = Image.new("L", tuple(int(edge) + 1 for edge in font.getbbox(text)[2:]))
+    _, _, right, bottom = font.getbbox(text)
+    mask = Image.new("L", (int(right) + 1, int(bottom) + 1))
     ImageDraw.Draw(mask).text((0, 0), text, fill=255, font=font)
     return mask
 
