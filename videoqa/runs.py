@@ -1,0 +1,231 @@
+"""A run on disk: everything that was asked, answered and rated, each line as soon as it is known.
+
+    RUN/config.json     what makes two runs comparable: data and revision, model, prompt
+    RUN/answers.jsonl   {"id": "...:4:before", "prediction": "It was picked up.", "error": null, ...}
+    RUN/verdicts.jsonl  {"id": "...:4:before", "of": "answer" or "truth", "judge": "...", "score": 6.5, ...}
+    RUN/scores.json     the result, one judge's; another judge's stands beside it as scores-<hash>.json
+
+A run that was killed goes on where it stopped. The verdict store is the same kind of file for all runs together: a
+prompt that a judge has rated once is never rated again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from videoqa.engines import Conversation
+from videoqa.judge import Judge, Verdict
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """A JSON Lines file that many processes may append to and that survives being killed.
+
+    Every record is one write to a file opened for appending, under a lock. A last line that was cut off when a process
+    died is dropped with a warning and the next record begins a line of its own. Text is escaped to ASCII, so the
+    locale, U+2028 and lone surrogates do no harm.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole records. A line in the middle that is no JSON object is an error with its number."""
+        if not self.path.exists():
+            return []
+        lines = self.path.read_bytes().split(b"\n")
+        records = []
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise ValueError("not an object")
+                records.append(record)
+            except ValueError as error:
+                if number < len(lines) and not self._cut(line):
+                    raise ValueError(f"{self.path}, line {number}: {error}") from error
+                warnings.warn(f"{self.path}, line {number} was cut off and is dropped", stacklevel=2)
+        return records
+
+    @staticmethod
+    def _cut(line: bytes) -> bool:
+        """Whether a broken line is the beginning of a record, left by a process that was killed while it wrote."""
+        return line.startswith(b"{") and not line.rstrip().endswith(b"}")
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Put one record on disk."""
+        line = json.dumps(record, ensure_ascii=True).encode() + b"\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+                line = b"\n" + line
+            file.write(line)
+            file.flush()
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write beside and rename, so that the file is always whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            json.dump(data, file, indent=2)
+            file.write("\n")
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+# -- a run ------------------------------------------------------------------------------------------------------------
+
+
+class RunMismatch(ValueError):
+    """The folder holds a run of something else."""
+
+
+class Run:
+    """The folder of one run. Opening it with another configuration than it was begun with is an error that says what
+    differs; `config` None opens what is there."""
+
+    def __init__(self, folder: str | Path, config: dict[str, Any] | None = None) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "config.json"
+        if path.exists():
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if config is not None and (differ := [k for k in {**found, **config} if found.get(k) != config.get(k)]):
+                told = "; ".join(f"{k} is {found.get(k)!r}, not {config.get(k)!r}" for k in differ)
+                raise RunMismatch(f"{self.folder} is another run ({told}): give another --out or delete it")
+            self.config = found
+        elif config is None:
+            raise FileNotFoundError(f"{self.folder} is no run folder: it has no config.json")
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise RunMismatch(f"{self.folder} holds something else than a run: give another --out")
+        else:
+            write_json(path, config)
+            self.config = config
+        self.answers_file = Lines(self.folder / "answers.jsonl")
+        self.verdicts_file = Lines(self.folder / "verdicts.jsonl")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep a second process from running the same run at the same time."""
+        with (self.folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RunMismatch(f"{self.folder} is being run by another process") from error
+            yield
+
+    def answers(self) -> dict[str, dict[str, Any]]:
+        """The last answer line of each id."""
+        return {line["id"]: line for line in self.answers_file.read()}
+
+    def verdicts(self, judge: str, of: str) -> dict[str, Verdict]:
+        """The judge's last verdict on each id's answer (`of` "answer") or ground truth ("truth")."""
+        lines = (v for v in self.verdicts_file.read() if v["judge"] == judge and v["of"] == of)
+        return {line["id"]: verdict_of(line) for line in lines}
+
+    def scores_path(self, judge: str) -> Path:
+        """Where this judge's result stands: scores.json for the run's first judge."""
+        first = self.folder / "scores.json"
+        if not first.exists() or json.loads(first.read_text(encoding="utf-8"))["judge"]["key"] == judge:
+            return first
+        return self.folder / f"scores-{short_hash(judge)}.json"
+
+
+def short_hash(text: str) -> str:
+    """Twelve hex digits that stand for a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def line_of(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as a record for a line."""
+    return {k: v for k, v in asdict(verdict).items() if v is not None or k == "score"}
+
+
+def verdict_of(line: dict[str, Any]) -> Verdict:
+    """The verdict in a line."""
+    fields = {k: line[k] for k in Verdict.__dataclass_fields__ if k in line}
+    if fields.get("probabilities") is not None:
+        fields["probabilities"] = tuple(fields["probabilities"])
+    return Verdict(**fields)
+
+
+# -- the verdict store ------------------------------------------------------------------------------------------------
+
+STORE_FORMAT = 1
+
+
+def default_store() -> Path:
+    """Beside what else is kept in the Hugging Face cache folder."""
+    from huggingface_hub.constants import HF_HOME
+
+    return Path(HF_HOME) / "easg-bench" / "verdicts"
+
+
+class VerdictStore:
+    """What one judge said of which prompt, for all runs. Errors are not kept, so that they are tried again."""
+
+    def __init__(self, folder: str | Path, judge: str) -> None:
+        self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl")
+        self._known: dict[str, Verdict] = {}
+        for line in self._lines.read():
+            if line.get("format", STORE_FORMAT) != STORE_FORMAT:
+                raise ValueError(
+                    f"{self._lines.path} was written by a newer easg-bench (format {line['format']}, this one reads "
+                    f"{STORE_FORMAT}): update, or give another --store"
+                )
+            if "prompt" in line:
+                self._known[line["prompt"]] = verdict_of(line)
+        if not self._lines.path.exists():
+            self._lines.append({"format": STORE_FORMAT, "judge": judge})
+
+    def get(self, prompt: str) -> Verdict | None:
+        """The verdict on the prompt with this hash, if there is one."""
+        return self._known.get(prompt)
+
+    def put(self, prompt: str, verdict: Verdict) -> None:
+        """Keep a verdict, unless it is an error."""
+        if verdict.status != "judge_error" and prompt not in self._known:
+            self._known[prompt] = verdict
+            self._lines.append({"prompt": prompt, **line_of(verdict)})
+
+
+def prompt_hash(conversation: Conversation) -> str:
+    """Identifies a prompt by its whole text."""
+    text = json.dumps(list(conversation), ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rate_prompts_once(
+    judge: Judge, conversations: Sequence[Conversation], store: VerdictStore | None
+) -> Iterator[tuple[int, Verdict]]:
+    """Judge.rate_prompts, but each different prompt is asked once, and not at all if the store knows it."""
+    waiting: dict[str, list[int]] = {}
+    for index, conversation in enumerate(conversations):
+        key = prompt_hash(conversation)
+        if store is not None and (verdict := store.get(key)) is not None:
+            yield index, verdict
+        else:
+            waiting.setdefault(key, []).append(index)
+    keys = list(waiting)
+    for k, verdict in judge.rate_prompts([conversations[waiting[key][0]] for key in keys]):
+        if store is not None:
+            store.put(keys[k], verdict)
+        yield from ((index, verdict) for index in waiting[keys[k]])
