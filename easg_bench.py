@@ -14,8 +14,9 @@ A row (real data, shortened):
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from datasets import Dataset, Features, List, Value, load_dataset
 
@@ -78,3 +79,75 @@ FEATURES = Features(
         ),
     }
 )
+NARRATION_FEATURES = Features(
+    {
+        "clip": Value("string"),
+        "video": Value("string"),
+        "split": Value("string"),
+        "clip_start_s": Value("float64"),
+        "narrations": Value("string"),
+    }
+)
+GRAPH_FEATURES = Features(
+    {
+        "clip": Value("string"),
+        "video": Value("string"),
+        "split": Value("string"),
+        "index": Value("int32"),  # from 1 within the clip
+        "graph": Value("string"),
+        "pre": Value("int32"),  # frames of the full video
+        "pnr": Value("int32"),
+        "post": Value("int32"),
+        "start_s": Value("float64"),
+        "end_s": Value("float64"),
+        "verb": Value("string"),  # None, as the object: the graph is no action
+        "object": Value("string"),
+        "relations": List({"relation": Value("string"), "tail": Value("string")}),
+        "vote": Value("float64"),  # uniqueness score; None: not asked for
+        "triplets": List(List(Value("string"), length=3)),
+        "boxes": List(
+            {"stage": Value("string"), "object": Value("string"), "box": List(Value("float64"), length=4)},
+        ),
+    }
+)
+CONFIGS: dict[str, Features] = {
+    "default": FEATURES,  # all questions
+    **dict.fromkeys(TYPES, FEATURES),
+    "narrations": NARRATION_FEATURES,  # one row per clip
+    "graphs": GRAPH_FEATURES,  # one row per annotated action
+}
+
+
+def load(path_or_repo: str | Path = REPO, config: str = "default", split: str = "test") -> Dataset:
+    """The rows of one config (a key of CONFIGS), from a folder that the builder wrote or from a Hub repo.
+
+    A folder is read into memory and past the cache of `datasets`, which would go on serving the rows of a file that
+    was rewritten in place, or of another folder of the same name. Raises ValueError where the columns differ from
+    CONFIGS[config]: `datasets` itself fills a missing one with None and says nothing.
+    """
+    if config not in CONFIGS:
+        raise ValueError(f"config {config!r}: the configs are {', '.join(CONFIGS)}")
+    if Path(path_or_repo).is_dir():
+        with tempfile.TemporaryDirectory() as cache:
+            data = load_dataset(str(path_or_repo), config, split=split, cache_dir=cache, keep_in_memory=True)
+    else:
+        try:
+            data = load_dataset(str(path_or_repo), config, split=split)
+        except (FileNotFoundError, ConnectionError) as error:
+            raise FileNotFoundError(
+                f"{path_or_repo}: no such folder here, and no dataset of this name to be had from the Hub ({error})"
+            ) from error
+    _check_features(data.features, CONFIGS[config], f"{path_or_repo}, config {config}")
+    return data
+
+
+def _check_features(found: Features, wanted: Features, where: str) -> None:
+    wrong = [f"{name} is missing" for name in wanted if name not in found]
+    wrong += [f"{name} is unknown" for name in found if name not in wanted]
+    wrong += [
+        f"{name} is {found[name]}, not {wanted[name]}"
+        for name in wanted
+        if name in found and found[name] != wanted[name]
+    ]
+    if wrong:
+        raise ValueError(f"{where}: these are not the columns of this version of easg_bench: {'; '.join(wrong)}")

@@ -1,0 +1,111 @@
+"""The command line of the builder.
+
+    python -m builder build --source ../shared/upstream --out build/easg-bench
+
+reads the annotations, words the 1,807 questions of the paper's selection and writes the dataset repo.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from tqdm import tqdm
+
+from builder.questions import SameFrame
+from builder.records import BuildError
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+USUAL_NAMES = {
+    "annotations": "EASG_unict_master_final.json",
+    "narrations": "clip_narrations.json",
+    "votes": "recorded_votes.json",
+    "purpose_counts": "recorded_purpose_counts.json",
+    "spans": "clip_spans.json",
+}
+
+
+@app.callback()
+def main() -> None:
+    """Scene-graph annotations -> questions -> dataset repo."""
+
+
+@app.command()
+def build(
+    out: Annotated[Path, typer.Option(help="folder for the dataset repo; a former build there is replaced")],
+    source: Annotated[Path | None, typer.Option(help="folder with the files below under their usual names")] = None,
+    annotations: Annotated[Path | None, typer.Option(help=f"action graphs ({USUAL_NAMES['annotations']})")] = None,
+    narrations: Annotated[Path | None, typer.Option(help=f"text of each clip ({USUAL_NAMES['narrations']})")] = None,
+    votes: Annotated[Path | None, typer.Option(help=f"uniqueness scores ({USUAL_NAMES['votes']})")] = None,
+    purpose_counts: Annotated[
+        Path | None, typer.Option(help=f"purpose questions of each clip ({USUAL_NAMES['purpose_counts']})")
+    ] = None,
+    spans: Annotated[
+        Path | None, typer.Option(help=f"optional: where clips start in their video ({USUAL_NAMES['spans']})")
+    ] = None,
+    same_frame: Annotated[
+        SameFrame, typer.Option(help="two asked actions in one frame: keep the later, as the paper does, or all")
+    ] = "last",
+) -> None:
+    """Build the dataset repo from annotations, narrations and recorded votes."""
+    given = {
+        "annotations": annotations,
+        "narrations": narrations,
+        "votes": votes,
+        "purpose_counts": purpose_counts,
+        "spans": spans,
+    }
+    try:
+        _build(_files(source, given), out, same_frame)
+    except BuildError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _files(source: Path | None, given: dict[str, Path | None]) -> dict[str, Path]:
+    """The input files: those given, the others from `source`. Without a span file the clips' starts stay unknown."""
+    files = {}
+    for role, path in given.items():
+        if path is None and source is not None and (role != "spans" or (source / USUAL_NAMES[role]).exists()):
+            path = source / USUAL_NAMES[role]
+        if path is not None:
+            files[role] = path
+        elif role != "spans":
+            raise BuildError(f"--{role.replace('_', '-')} is missing; give it, or --source for a folder that has it")
+    return files
+
+
+def _build(files: dict[str, Path], out: Path, same_frame: SameFrame) -> None:
+    from builder import repo
+    from builder.annotations import read_clips
+    from easg_bench import TYPES
+
+    repo.check_place(out)  # before the work, not after it
+    clips, warnings = read_clips(**files)
+    counts: Counter[str] = Counter()
+    rows: dict[str, list[Any]] = {config: [] for config in (*TYPES, "narrations", "graphs")}
+    for clip in tqdm(clips, desc="clips", unit="clip"):
+        for row in repo.question_rows(clip, same_frame, counts):
+            rows[row["type"]].append(row)
+        rows["narrations"].append(repo.narration_row(clip))
+        rows["graphs"] += repo.graph_rows(clip)
+    repo.write(out, rows, list(files.values()), same_frame)
+
+    questions = [row for kind in TYPES for row in rows[kind]]
+    typer.echo(
+        "questions: " + ", ".join(f"{kind} {len(rows[kind]):,}" for kind in TYPES) + f", total {len(questions):,}"
+    )
+    typer.echo(
+        f"clips: {len(clips):,} annotated, {len({row['clip'] for row in questions}):,} with questions, "
+        f"{len({row['clip'] for row in questions if row['type'] != 'purpose'}):,} with action questions"
+    )
+    for title, counter in (("made", counts), ("skipped or missing in the input", warnings)):
+        typer.echo(f"{title}: " + (", ".join(f"{kind} {n:,}" for kind, n in sorted((+counter).items())) or "nothing"))
+    typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m builder")
