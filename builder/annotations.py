@@ -31,6 +31,8 @@ def read_clips(
     """
     warnings: Counter[str] = Counter()
     raw_clips = _read_object(annotations)
+    if not raw_clips:
+        _refuse(str(annotations), "holds no clips")
     said = _read_object(narrations)
     scores = _of_known_clips(votes, _recorded_scores(votes), raw_clips)
     counts = _of_known_clips(purpose_counts, _read_object(purpose_counts), raw_clips)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+from builder.__main__ import USUAL_NAMES
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +29,68 @@ def shared() -> Path:
 def upstream(shared: Path) -> Path:
     """The EASG annotations, recorded votes and narrations."""
     return shared / "upstream"
+
+
+@pytest.fixture(scope="session")
+def real_build(upstream: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real dataset repo, built once a session by the command line; what it printed is build.log beside it."""
+    folder = tmp_path_factory.mktemp("real") / "easg-bench"
+    command = [sys.executable, "-m", "builder", "build", "--source", str(upstream), "--out", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    folder.with_name("build.log").write_text(done.stdout, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def raw() -> dict[str, Any]:
+    """Two small clips, as the JSON of the five input files by role; tests change them and `save` them.
+
+    In `kitchen` graphs 2 to 4 are asked; `garden` has a graph without a verb and no narrations.
+    """
+
+    def graph(pnr: int, verb: str | None, thing: str = "", *relations: tuple[str, str]) -> dict[str, Any]:
+        says = [["CW", "verb", verb], [verb, "dobj", thing], *([verb, *pair] for pair in relations)] if verb else []
+        shown = {name: {"left": 10.0, "top": 5.0, "width": 20.0, "height": 10.0} for name in (thing, "left_hand")}
+        return {
+            "graph_uid": f"graph at {pnr}",
+            "pre": pnr - 10,
+            "pnr": pnr,
+            "post": pnr + 20,
+            "triplets": says,
+            "groundings": {"pre": {}, "pnr": shown, "post": {}} if verb else {},
+        }
+
+    kitchen = [
+        graph(60, "pick up", "cup"),
+        graph(90, "pour", "water", ("into", "cup"), ("from", "jug")),
+        graph(120, "put", "jug", ("on", "table"), ("with", "left_hand")),
+        graph(150, "wipe", "table", ("with", "cloth")),
+    ]
+    garden = [graph(60, None), graph(90, "pull", "weed", ("from", "soil")), graph(120, "drop", "weed")]
+    size = {"split": "val", "W": 100, "H": 50}
+    return {
+        "annotations": {
+            "kitchen": {"video_uid": "video-1", **size, "graphs": kitchen},
+            "garden": {"video_uid": "video-2", **size, "graphs": garden},
+        },
+        "narrations": {"kitchen": "(2.00s) #C C picks up a cup. (3.00s) #C C pours water.", "garden": ""},
+        "votes": {"threshold": 0.5, "scores": {"kitchen": {"2": 0.0, "3": 0.2, "4": 0.4}, "garden": {"2": 0.1}}},
+        "purpose_counts": {"kitchen": 2, "garden": 1},
+        "spans": {"kitchen": {"start_frame": 30}, "garden": {"start_frame": 0}},
+    }
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
+    """Writes `raw` under the usual names; returns the folder for --source."""
+
+    def write(raw: dict[str, Any]) -> Path:
+        folder = tmp_path / "source"
+        folder.mkdir(exist_ok=True)
+        for role, data in raw.items():
+            text = data if isinstance(data, str) else json.dumps(data)
+            (folder / USUAL_NAMES[role]).write_text(text, encoding="utf-8")
+        return folder
+
+    return write
