@@ -61,4 +61,4 @@ def _evidence(graph: Graph, stage: str, name: str) -> Evidence:
 
 def _occurs(name: str, text: str) -> bool:
     """Whether the name stands in the text as whole words: "pan" is not in "the panel"."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    return name != "" and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
