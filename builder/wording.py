@@ -24,6 +24,7 @@ from lemminflect import getInflection, getLemma
 from builder.records import Action
 
 WEARER = "the camera wearer"
+DID = f"did {WEARER}"
 
 
 def _names(text: str) -> frozenset[str]:
@@ -83,7 +84,10 @@ NOUN_SLIPS = {
 }
 
 PARTICLES = _names("up, down, out, off, on, in, over, away, back, apart, together, around, aside, open")
-SWITCHED = _names("tap, switch, light, lamp, computer, laptop, machine, oven, cooker, stove, mixer, fan, faucet, torch")
+TAPS = _names("tap, faucet")  # opened and closed: turned on and off
+LITTER = _names("dirt, debris, dust")  # "pick dirt from flower": off the flower
+UPRIGHT = _names("wall, door, ceiling")  # nothing is picked up from them
+SWITCHED = TAPS | _names("switch, light, lamp, computer, laptop, machine, oven, cooker, stove, mixer, fan, torch")
 
 # Verbs by what they do with a place or a companion.
 TAKING = _names("pick up, pick off, pick out, take, take out, remove, scoop, scoop out, grab, bring out, pour off")
@@ -101,7 +105,7 @@ WHERE_NOUNS = _names(
     "sink, basin, chair, stool, slab, surface, platform, lift, scaffold, room, bookshelf, oven, face, waist, "
     "pocket"
 )
-FLAT = _names("table, floor, ground, shelf, scale, countertop, counter, desk")  # "in table", "into floor": on, onto
+FLAT = _names("table, floor, ground, shelf, scale, countertop, counter, desk, slab, waist, cloth")  # "in table": on
 VESSELS = _names(
     "bottle, bowl, cup, mug, bucket, bag, nylon, hand, pot, pan, jar, glass, container, can, tin, box, jug"
 )
@@ -110,9 +114,21 @@ SUBSTANCES = _names(
     "dishwashing liquid"
 )
 BODY = _names("hand, hands, finger, fingers, fist, face, waist, mouth, leg")
-BARE = _names("himself, herself, itself, themselves, pieces, top, dough strips, another person")  # no article
+BARE = _names("himself, herself, itself, themselves, pieces, dough strips, another person")  # no article
 PARTS = _names("center, centre, middle, corner, edge")  # "on table, in center": in the center of the table
 PAIRS = _names("scissors, pliers, clothes, tweezers, tongs")  # plurals that are their own lemma
+
+DIRECTIONS = _names("himself, herself, themselves, left, right, front, back")
+MANNERS = {"side": "on its side", "top": "on top"}  # no places of their own
+USUAL = {  # (verb, relation of the annotation): the preposition of English
+    ("add", "into"): "to",
+    ("attach", "on"): "to",
+    ("insert", "in"): "into",
+    ("loosen", "from"): "on",
+    ("pour", "in"): "into",
+    ("pour", "to"): "into",
+    ("tighten", "to"): "onto",
+}
 
 LIKE_IT, LIKE_THEM = "another of its kind", "others of its kind"
 
@@ -137,7 +153,7 @@ def _slot(text: str) -> str:
 def _noun(text: str) -> str:
     """The noun as a question writes it: marks cleaned, an article of the annotation's dropped, slips corrected."""
     words = re.sub(r"^(?:the|an?)\s+(?=\S)", "", _words(text), flags=re.IGNORECASE)
-    return NOUN_SLIPS.get(words, words) or "object"
+    return NOUN_SLIPS.get(words.lower(), words) or "object"
 
 
 def _is_plural(noun: str) -> bool:
@@ -177,23 +193,40 @@ class _Verb(NamedTuple):
 
     def form(self, tag: str) -> str:
         """`tag`: VB, VBD (past) or VBG (-ing)."""
-        *front, last = self.head.split()
-        return " ".join([*front, last if tag == "VB" else _inflect(last, tag)])
+        first, *rest = self.head.split()  # "look at": looked at
+        return " ".join([first if tag == "VB" else _inflect(first, tag), *rest])
+
+
+def _relations(action: Action) -> list[tuple[str, str]]:
+    return [(_words(relation).lower() or "with", tail) for relation, tail in action.relations]
 
 
 def _verb(action: Action) -> _Verb:
+    """The verb as a question writes it: slips corrected, and the particle that English wants before this object."""
     words = _words(action.verb).lower() or "handle"
+    words = VERB_SLIPS.get(words, words)
     noun = _noun(action.object)
-    pairs = {(relation, _noun(tail)) for relation, tail in action.relations}
-    if words == "put on" and noun.split()[-1] in SWITCHED:
+    thing = noun.split()[-1]
+    relations = _relations(action)
+    sources = {_noun(tail).split()[-1] for relation, tail in relations if relation == "from"}
+    places = {_noun(tail).split()[-1] for relation, tail in relations if relation != "with"}
+    if (words == "put on" and thing in SWITCHED) or (words == "open" and thing in TAPS):
         words = "turn on"
-    elif words in ("pick", "pick up") and noun in ("dirt", "debris", "dust") and any(r == "from" for r, _ in pairs):
+    elif words == "close" and thing in TAPS:
+        words = "turn off"
+    elif words == "pick up" and sources and thing in LITTER:
         words = "pick off"
-    elif words == "put" and ("on", "side") in pairs:
-        words = "put down"
+    elif words == "pick up" and sources & UPRIGHT:
+        words = "take"
     elif words == "keep":
-        words = "put" if pairs else "put away"
-    head = VERB_SLIPS.get(words, words).split()
+        words = "put" if places else "put away"
+    elif words == "put" and (not places or "side" in places):
+        words = "put down"
+    elif words == "break" and sources:
+        words = "break out"
+    elif words.endswith(" out") and places and places <= FLAT:
+        words = words.removesuffix(" out")  # "take out pan from shelf": nothing is out of a shelf
+    head = words.split()
     particle: list[str] = []
     while len(head) > 1 and head[-1] in PARTICLES:
         particle.insert(0, head.pop())
@@ -212,12 +245,13 @@ class _Phrase(NamedTuple):
 
 
 def _is_content(verb: _Verb, relation: str, tail: str) -> bool:
-    """ "bottle with oil", "plate with flour": what a thing carries, no tool."""
+    """Whether "with" says what the object holds ("bottle with oil", "plate with flour"): no tool."""
     return relation == "with" and verb.name in CARRYING and _noun(tail) in SUBSTANCES
 
 
-def _is_tool(verb: _Verb, relation: str) -> bool:
-    return relation == "with" and (verb.name not in CARRYING or verb.name in ("move", "lift")) and verb.name != "touch"
+def _is_tool(verb: _Verb, relation: str, tail: str) -> bool:
+    carried = verb.name in CARRYING and (verb.name not in ("move", "lift") or _noun(tail) in SUBSTANCES)
+    return relation == "with" and not carried and verb.name != "touch"
 
 
 def _container_word(noun: str) -> str:
@@ -225,27 +259,22 @@ def _container_word(noun: str) -> str:
 
 
 def _preposition(verb: _Verb, action: Action, which: int) -> str:
-    relation, tail = action.relations[which]
-    relation = _words(relation) or "with"
-    head = _noun(tail).split()[-1]
-    others = {r for i, (r, _) in enumerate(action.relations) if i != which}
-    if relation in ("in", "into") and head in FLAT:
-        relation = {"in": "on", "into": "onto"}[relation]
-    if relation in ("in", "to") and verb.head == "pour" and verb.particle != "off":
-        relation = "into"
-    if relation in ("on", "in") and "from" in others:
+    """The preposition that English wants between this verb and this noun."""
+    relations = _relations(action)
+    relation, tail = relations[which]
+    if relation in ("on", "in") and any(other == "from" for other, _ in relations):
         relation += "to"  # from the plate onto the pot
-    elif relation in ("on", "in", "inside") and verb.name in TAKING:
+    elif verb.particle != "off":
+        relation = USUAL.get((verb.head, relation), relation)
+    if relation in ("in", "into") and _noun(tail).split()[-1] in FLAT:
+        relation = {"in": "on", "into": "onto"}[relation]
+    if relation in ("on", "in", "inside") and verb.name in TAKING:
         relation = "from"  # "pick plate on table cloth"
     if relation == "from":
-        if verb.name == "loosen":
-            return "on"
         return {"out": "of", "off": ""}.get(verb.particle, "from")
+    if relation == verb.particle:  # "turn on tap on board"
+        return "at" if verb.head == "turn" else ""
     return relation
-
-
-def _order(action: Action, which: int) -> int:
-    return {"from": 0, "with": 2}.get(action.relations[which][0], 1)
 
 
 def _phrases(verb: _Verb, action: Action, leave_out: Iterable[int] = (), hide: str = "") -> list[_Phrase]:
@@ -254,32 +283,34 @@ def _phrases(verb: _Verb, action: Action, leave_out: Iterable[int] = (), hide: s
     `hide` is the answer's noun, which must not be read off them.
     """
     left_out = set(leave_out)
-    relations = [(i, *pair) for i, pair in enumerate(action.relations) if i not in left_out]
-    relations.sort(key=lambda row: _order(action, row[0]))
-    nouns = [_noun(tail) for _, _, tail in relations]
-    parts = [i for i, relation, tail in relations if relation == "in" and _noun(tail) in PARTS]
-    phrases: list[_Phrase] = []
-    for place, (i, relation, tail) in enumerate(relations):
-        if _is_content(verb, relation, tail):
-            continue
-        noun, preposition = _the(tail), _preposition(verb, action, i)
-        if nouns.count(nouns[place]) > 1:  # bowl and bowl:1; a container twice; a tissue twice
-            first = place == nouns.index(nouns[place])
-            if any(_noun(t) == nouns[place] and (r == "from" or _marked(t)) for _, r, t in relations):
-                noun = f"one {nouns[place]}" if first else "another"
-            elif not first:
-                continue
-        if hide:
+    kept = [(i, *pair) for i, pair in enumerate(_relations(action)) if i not in left_out]
+    kept = [row for row in kept if not _is_content(verb, *row[1:])]
+    kept.sort(key=lambda row: {"from": 0, "with": 2}.get(row[1], 1))
+    part = next((i for i, relation, tail in kept if relation == "in" and _noun(tail) in PARTS), None)
+    seen: set[str] = set()
+    phrases = []
+    for i, relation, tail in kept:
+        name, noun, preposition = _noun(tail), _the(tail), _preposition(verb, action, i)
+        namesakes = [(r, t) for _, r, t in kept if _noun(t) == name]
+        if len(namesakes) > 1:
+            two = any(_marked(t) or (r == "from" and name.split()[-1] in VESSELS) for r, t in namesakes)
+            if name in seen and not two:
+                continue  # "wipe finger on tissue, with tissue"
+            if two:
+                noun = "another" if name in seen else f"one {name}"
+            seen.add(name)
+        if hide and _hidden(noun, hide) != noun:
             noun = _hidden(noun, hide)
-        if relation == "on" and noun == "the side":
-            noun = "its side"
-        if preposition == "between" and not _is_plural(_noun(tail)):
-            noun = f"the {_inflect(_noun(tail), 'NNS')}"
-        if relation == "on" and parts:
-            continue
-        if i in parts:
-            whole = [t for _, r, t in relations if r == "on"]
-            noun = " of ".join([noun, *map(_the, whole)])
+        elif relation == "with" and name in SUBSTANCES:
+            noun = name
+        elif preposition == "between" and not _is_plural(name):
+            noun = f"the {_inflect(name, 'NNS')}"
+        elif relation == "on" and name in MANNERS:
+            preposition, noun = MANNERS[name], ""
+        elif relation == "on" and part is not None:
+            continue  # told with its part
+        elif i == part:
+            noun = " of ".join([noun, *(_the(t) for _, r, t in kept if r == "on")])
         phrases.append(_Phrase(i, preposition, noun))
     return phrases
 
@@ -288,11 +319,11 @@ def _hidden(noun: str, answer: str) -> str:
     """The phrase's noun without the words that give the answer away: wire cutter -> cutter."""
     words = noun.split()
     stems = {answer, f"{answer}s", f"{answer}ing"}
-    if not any(w in stems for w in words) and answer not in noun.split(" ", 1)[-1:]:
+    if not stems & {*words, noun.partition(" ")[2]}:
         return noun
-    if words[-1] not in stems:
-        return " ".join(w for w in words if w not in stems)
-    return LIKE_THEM if _is_plural(" ".join(words)) else LIKE_IT
+    if words[-1] not in stems and noun.partition(" ")[2] not in stems:
+        return " ".join(word for word in words if word not in stems)
+    return LIKE_THEM if _is_plural(noun) else LIKE_IT
 
 
 def _tail_text(phrases: Sequence[_Phrase]) -> str:
@@ -303,24 +334,22 @@ def _tail_text(phrases: Sequence[_Phrase]) -> str:
     return " ".join(text.split())
 
 
-def _contents(verb: _Verb, action: Action, leave_out: Iterable[int] = ()) -> str:
-    """The contents of the object: "with oil in it"."""
-    nouns = [
-        _noun(tail)
-        for i, (relation, tail) in enumerate(action.relations)
-        if i not in leave_out and _is_content(verb, relation, tail)
-    ]
+def _contents(verb: _Verb, action: Action) -> str:
+    """What the object holds: "with oil in it"."""
+    nouns = [_noun(tail) for relation, tail in _relations(action) if _is_content(verb, relation, tail)]
     if not nouns:
         return ""
-    return f"with {' and '.join(nouns)} {_container_word(_noun(action.object))} {_pronoun(action.object)}"
+    return f"with {_and(nouns)} {_container_word(_noun(action.object))} {_pronoun(action.object)}"
 
 
-def _clause(action: Action, tag: str, obj: str, phrases: Sequence[_Phrase], contents: str = "", end: str = "") -> str:
-    """Verb, object, particle, phrases; `end` is a preposition left behind by the question word."""
+def _clause(
+    action: Action, tag: str, obj: str, phrases: Sequence[_Phrase], contents: str = "", end: str | None = None
+) -> str:
+    """Verb, object, particle, phrases; `end` is the preposition that the question word leaves behind."""
     verb = _verb(action)
-    tail = _tail_text(phrases)
-    behind = obj in ("it", "them") or ((tail or end) and not contents)
-    return _join(verb.form(tag), *([obj, verb.particle] if behind else [verb.particle, obj]), contents, tail, end)
+    tail = _join(_tail_text(phrases), end or "")
+    split = (tail or end is not None) and not contents  # "pick the cup up from", but "pick up the cup"
+    return _join(verb.form(tag), *([obj, verb.particle] if split else [verb.particle, obj]), contents, tail)
 
 
 def _whole(action: Action, tag: str) -> str:
@@ -337,6 +366,10 @@ def _join(*parts: str) -> str:
     return " ".join(words)
 
 
+def _and(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
 def _question(*parts: str) -> str:
     return _join(*parts).replace(" ,", ",") + "?"
 
@@ -347,84 +380,76 @@ def _question(*parts: str) -> str:
 def direct(action: Action) -> str:
     """Question whose answer is the object."""
     verb = _verb(action)
-    hide = _noun(action.object)
     contents = _contents(verb, action)
     what = f"What, {contents}," if contents else "What"
-    return _question(what, "did", WEARER, _clause(action, "VB", "", _phrases(verb, action, hide=hide)))
+    phrases = _phrases(verb, action, hide=_noun(action.object))
+    return _question(what, DID, _clause(action, "VB", "", phrases))
 
 
 def indirect(action: Action, which: int) -> str:
     """Question whose answer is `action.relations[which]`."""
-    verb = _verb(action)
-    relation, tail = action.relations[which]
-    relation, asked, obj = _words(relation) or "with", _noun(tail), _the(action.object)
-    did = f"did {WEARER}"
+    verb, relations, asks = _verb(action), _relations(action), _asks(action, which)
+    relation, tail = relations[which]
+    answer, obj, contents = _noun(tail), _the(action.object), _contents(verb, action)
+    if asks == "contents":
+        # the other relations in their own words: "the bottle that the camera wearer took on the table"
+        spot = _tail_text([_Phrase(i, r, _the(t)) for i, (r, t) in enumerate(relations) if i != which])
+        word, noun = _container_word(_noun(action.object)), _noun(action.object)
+        return _question("What was", word, f"the {noun} that", WEARER, verb.form("VBD"), verb.particle, spot)
 
-    if _is_content(verb, relation, tail):
-        spot = _tail_text(
-            [_Phrase(i, _words(r), _the(t)) for i, (r, t) in enumerate(action.relations) if i != which]
-        )  # in their own words: "the bottle that the camera wearer took on the table"
-        word = _container_word(_noun(action.object))
-        return _question("What was", word, obj, f"that {WEARER}", verb.form("VBD"), verb.particle, spot)
+    # the same noun unmarked would give the answer away; a relation of the same kind would be an answer too
+    same = {i for i, (_, other) in enumerate(relations) if i != which and _words(other) == _words(tail)}
+    same = {i for i in same if _marked(relations[i][1]) == _marked(tail)}
+    rivals = {i for i in range(len(relations)) if _asks(action, i) == asks} - same - {which}
+    rest = _phrases(verb, action, {which} | same | rivals, hide=answer)
+    rival = _phrases(verb, action, set(range(len(relations))) - rivals, hide=answer)
+    parts = {i for i in rivals | {which} if relations[i][0] == "in" and _noun(relations[i][1]) in PARTS}
 
-    same = [  # unmarked namesakes would give the answer away, and are left out
-        i for i, (_, t) in enumerate(action.relations) if i != which and _noun(t) == asked and t == tail
-    ]
-    asks = _asks(verb, action, which)
-    rivals = [i for i in range(len(action.relations)) if i not in (which, *same) and _asks(verb, action, i) == asks]
-    rest = _phrases(verb, action, (which, *same, *rivals), hide=asked)
-    contents = _contents(verb, action)
-    other = ""
-    if rivals:
-        phrases = _phrases(verb, action, set(range(len(action.relations))) - set(rivals), hide=asked)
-        other = f", other than {_tail_text(phrases) if asks == 'where' else ' and '.join(p.noun for p in phrases)},"
-
-    if asks == "how":
-        return _question("How", did, _clause(action, "VB", obj, rest, contents))
-    if asks == "direction":
-        return _question("In which direction", did, _clause(action, "VB", obj, rest, contents))
-    if asks == "where":
-        part = [i for i, (r, t) in enumerate(action.relations) if r == "in" and _noun(t) in PARTS]
-        if rivals and which in part:
-            return _question(
-                "Where", other.removeprefix(", other than ").strip(","), did, _clause(action, "VB", obj, rest)
-            )
-        if rivals and part:
-            spot = f"in the {_noun(action.relations[part[0]][1])} of"
-            return _question("What", did, _clause(action, "VB", obj, rest, contents, spot))
-        if verb.name in STATIC and not any(r == "from" for r, _ in action.relations):
+    if which in parts and rivals:  # "on table, in center"
+        return _question("Where", _tail_text(rival), DID, _clause(action, "VB", obj, rest, contents))
+    if parts and rivals:
+        of = f"in {_the(relations[min(parts)][1])} of"
+        return _question("What", DID, _clause(action, "VB", obj, rest, contents, of))
+    if asks in ("How", "In which direction"):
+        return _question(asks, DID, _clause(action, "VB", obj, rest, contents))
+    if asks == "Where":
+        where = f"Where, other than {_tail_text(rival)}," if rivals else "Where"
+        if verb.name in STATIC and not any(r == "from" for r, _ in relations):
             was = "were" if _is_plural(_noun(action.object)) else "was"
-            return _question(f"Where{other}", was, obj, contents, f"that {WEARER}", _clause(action, "VBD", "", rest))
-        return _question(f"Where{other}", did, _clause(action, "VB", obj, rest, contents))
+            return _question(where, was, obj, contents, "that", WEARER, _clause(action, "VBD", "", rest))
+        return _question(where, DID, _clause(action, "VB", obj, rest, contents))
+
+    what = f"What, other than {_and([phrase.noun for phrase in rival])}," if rivals else "What"
     if asks == "with":
-        if rest and _is_tool(verb, relation):
-            return _question(f"What{other} did {WEARER} use to", _clause(action, "VB", obj, rest, contents))
-        return _question(f"What{other}", did, _clause(action, "VB", obj, rest, contents, "with"))
+        if rest and _is_tool(verb, relation, tail):
+            return _question(what, DID, "use to", _clause(action, "VB", obj, rest, contents))
+        return _question(what, DID, _clause(action, "VB", obj, rest, contents, "with"))
+    preposition = "from" if relation == "from" and verb.name == "loosen" else _preposition(verb, action, which)
+    if asks in ("from", "to") and preposition == asks and answer.split()[-1] in WHERE_NOUNS and not rivals:
+        what = "Where"
+    hinted = [phrase for phrase in rest if phrase.noun in (LIKE_IT, LIKE_THEM)]
+    tools = [phrase for phrase in rest if relations[phrase.which][0] == "with"]
+    near = [phrase for phrase in rest if phrase not in (*hinted, *tools)]
+    clause = _clause(action, "VB", obj, near, contents, preposition)
+    hint = f", {_tail_text(hinted)}" if hinted else ""  # "to, from another of its kind"
+    return _question(what, DID, clause, _tail_text(tools), hint)
 
-    preposition = "from" if asks == "from" and verb.name == "loosen" else _preposition(verb, action, which)
-    place = asked.split()[-1] in WHERE_NOUNS and asks in ("from", "to") and not rivals and preposition == asks
-    word = "Where" if place else "What"
-    hidden = [p for p in rest if LIKE_IT in p.noun or LIKE_THEM in p.noun]
-    tools = [p for p in rest if action.relations[p.which][0] == "with"]
-    before = [p for p in rest if p not in tools and p not in hidden]
-    clause = _clause(action, "VB", obj, before, contents, preposition or " ")
-    behind = _tail_text(tools) + (f", {_tail_text(hidden)}" if hidden else "")
-    return _question(f"{word}{other}", did, clause, behind)
 
-
-def _asks(verb: _Verb, action: Action, which: int) -> str:
-    """The kind of question for a relation: where, how, direction, with, or the relation itself (What ... from?)."""
-    relation, tail = action.relations[which]
-    relation, noun = _words(relation) or "with", _noun(tail)
+def _asks(action: Action, which: int) -> str:
+    """How a relation is asked: by a question word, or by itself ("What ... from?")."""
+    verb, relations = _verb(action), _relations(action)
+    relation, tail = relations[which]
+    noun = _noun(tail)
+    if _is_content(verb, relation, tail):
+        return "contents"
     if relation == "on" and noun == "side":
-        return "how"
-    if relation == "towards" and noun in ("himself", "herself", "themselves", "left", "right", "front", "back"):
-        return "direction"
-    if relation in PLACES:
-        moved = relation in ("on", "in") and any(r == "from" for r, _ in action.relations)
-        return relation if moved or (verb.head in TOUCHING and relation in ("on", "in")) else "where"
-    if relation == "into" and noun.split()[-1] in FLAT:
-        return "where"
+        return "How"
+    if relation == "towards" and noun in DIRECTIONS:
+        return "In which direction"
+    if relation in ("on", "in") and (verb.head in TOUCHING or any(other == "from" for other, _ in relations)):
+        return relation
+    if relation in PLACES or (relation == "into" and noun.split()[-1] in FLAT):
+        return "Where"
     return relation
 
 
@@ -467,22 +492,21 @@ class _Use(NamedTuple):
     verb: str
 
 
-MOST_USES = 4  # told of an object in one answer
-MOST_PLACES = 3  # told of a use
+MOST_USES, MOST_PLACES = 3, 2  # told of an object, and of a use
 DULL = _names("touch, hold, adjust, move, use, check, test, feel, turn, operate")  # alone, these tell no purpose
 CHANGING = _names(
-    "adjust, beat, brush, clean, cleanse, close, coat, cut, detach, drill, dry, dust, fix, glue, hammer, hit, "
-    "iron, knead, loosen, mark, measure, open, paint, peel, plaster, press, rinse, rub, sand, scrape, scratch, "
-    "scrub, shave, smooth, spray, stretch, sweep, tighten, touch, trim, unscrew, wash, wet, wipe"
-)
+    "adjust, beat, brush, clean, cleanse, close, coat, cut, detach, drill, dry, dust, fix, glue, hammer, hit, iron, "
+    "knead, loosen, mark, measure, open, paint, peel, plaster, press, rinse, rub, sand, scrape, scratch, scrub, shave, "
+    "smooth, spray, stretch, sweep, tighten, touch, trim, unscrew, wash, wet, wipe"
+)  # done to a thing, not with it
 
 
 def purpose(actions: Sequence[tuple[int, Action]], count: int) -> list[tuple[str, str, str]]:
     """(object, question, answer): `count` of them, or as many as the step-1 `actions` of a clip name objects.
 
     Tools come first ("What did the camera wearer use the wrench for?"), then direct objects, then the other tails;
-    within each, the objects of whose uses most can be told. The object is the annotation's own word; question and
-    answer are corrected. A template purpose is not the paper's, whose language model reads intentions into actions.
+    within each, those of which most can be told in full. The object is the annotation's own word; question and answer
+    are corrected. A template purpose is not the paper's, whose language model reads intentions into actions.
     """
     done = [action for _, action in actions]
     named: dict[str, str] = {}  # the corrected name -> the annotation's
@@ -491,36 +515,35 @@ def purpose(actions: Sequence[tuple[int, Action]], count: int) -> list[tuple[str
             named.setdefault(_the(text), text)
     ranked: list[tuple[tuple[bool, int, int, int], tuple[str, str, str]]] = []
     for order, (name, raw) in enumerate(named.items()):
-        noun = _noun(raw)
-        side_issue = noun.split()[-1] in BODY or noun in BARE or noun in PARTS or noun in ("side", "front")
+        poor = _noun(raw).split()[-1] in BODY | BARE | PARTS | MANNERS.keys()  # no things that serve a purpose
         for tier, uses_of in enumerate((_as_tool, _as_object, _as_place)):
-            uses = uses_of(name, done)
-            if not uses:
-                continue
-            told = _tell(uses)
-            worth = sum(2 if use.where else use.verb not in DULL for use in told)
-            if tier == 0:
-                question = _question("What did", WEARER, "use", name, "for")
-            else:
-                to = "to" if all(use.verb in CHANGING for use in told) and tier == 1 else "with"
-                question = _question("What did", WEARER, "do", to, name)
-            ranked.append(((side_issue, tier, -worth, order), (raw, question, _listed(told))))
-            break
+            if uses := uses_of(name, done):
+                told, left_out = _tell(uses)
+                worth = sum(2 if use.where else use.verb not in DULL for use in told) - left_out
+                ranked.append(((poor, tier, -worth, order), (raw, _asked(name, told, tier), _told(told))))
+                break
     return [row for _, row in sorted(ranked)[: max(count, 0)]]
+
+
+def _asked(name: str, told: Sequence[_Use], tier: int) -> str:
+    name = name.replace("another ", "the other ", 1) if name.startswith("another ") else name
+    if tier == 0:
+        return _question("What", DID, "use", name, "for")
+    return _question("What", DID, "do", "to" if tier == 1 and all(u.verb in CHANGING for u in told) else "with", name)
 
 
 def _use(action: Action, tag: str, obj: str, phrases: Sequence[_Phrase]) -> _Use:
     verb = _verb(action)
-    where = _join(_contents(verb, action), _tail_text(phrases))
-    return _Use(verb.form(tag), verb.particle, obj, where, verb.name)
+    return _Use(verb.form(tag), verb.particle, obj, _join(_tail_text(phrases), _contents(verb, action)), verb.name)
 
 
 def _as_tool(name: str, actions: Sequence[Action]) -> list[_Use]:
     return [
-        _use(action, "VBG", _the(action.object), _phrases(_verb(action), action, [which]))
+        _use(action, "VBG", _the(action.object), [p for p in phrases if _the(action.relations[p.which][1]) != name])
         for action in actions
-        for which, (relation, tail) in enumerate(action.relations)
-        if _the(tail) == name != _the(action.object) and _is_tool(_verb(action), relation)
+        if name != _the(action.object)
+        and any(_the(tail) == name and _is_tool(_verb(action), r, tail) for r, tail in _relations(action))
+        for phrases in [_phrases(_verb(action), action)]
     ]
 
 
@@ -547,27 +570,41 @@ def _as_place(name: str, actions: Sequence[Action]) -> list[_Use]:
     return uses
 
 
-def _tell(uses: Sequence[_Use]) -> list[_Use]:
-    """The uses worth telling, in their order: one for a verb and object, with its places."""
-    places: dict[_Use, list[str]] = {}
+def _tell(uses: Sequence[_Use]) -> tuple[list[_Use], int]:
+    """The uses worth telling, one for a verb and object with its places, in their order; and how much is left out."""
+    places: dict[_Use, dict[str, str]] = {}
     for use in uses:
-        found = places.setdefault(use._replace(where=""), [])
-        if use.where and use.where not in found:
-            found.append(use.where)
-    told = [use._replace(where=_and(found[:MOST_PLACES])) for use, found in places.items()]
-    best = sorted(told, key=lambda use: (use.where == "", use.verb in DULL))[:MOST_USES]
-    return [use for use in told if use in best]
+        found = places.setdefault(use._replace(where=""), {})
+        if use.where:
+            found.setdefault(re.sub(r"\b(?:into|inside|onto|on)\b", "in", use.where), use.where)
+    told, left_out = [], 0
+    for use, found in places.items():
+        wheres = [where for key, where in found.items() if not any(key != other and key in other for other in found)]
+        told.append(use._replace(where=_and(wheres[:MOST_PLACES])))
+        left_out += len(wheres[MOST_PLACES:])
+    best = sorted(told, key=lambda use: (not use.where, use.verb in DULL))[:MOST_USES]
+    return [use for use in told if use in best], left_out + len(told) - len(best)
 
 
-def _listed(uses: Sequence[_Use]) -> str:
+def _told(uses: Sequence[_Use]) -> str:
+    """The answer: "Picked it up from the table and put it on the shelf."."""
     parts = []
-    for use in uses:
-        behind = use.where or use.object in ("it", "them")
-        middle = [use.object, use.particle] if behind else [use.particle, use.object]
-        parts.append(_join(use.form, *middle, use.where))
+    for use in _merged(uses):
+        split = use.where or use.object in ("it", "them")
+        parts.append(_join(use.form, *([use.object, use.particle] if split else [use.particle, use.object]), use.where))
     text = _and(parts)
     return text[:1].upper() + text[1:] + "."
 
 
-def _and(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+def _merged(uses: Sequence[_Use]) -> list[_Use]:
+    """Neighbours in one: "cutting the wire and the cable", "rinsing and washing the plate"."""
+    merged: list[_Use] = []
+    for use in uses:
+        last = merged[-1] if merged else None
+        if last and last[:2] == use[:2] and last.where == use.where:
+            merged[-1] = last._replace(object=f"{last.object} and {use.object}")
+        elif last and last[1:4] == use[1:4] and not use.particle and " and " not in last.object + last.form:
+            merged[-1] = last._replace(form=f"{last.form} and {use.form}")
+        else:
+            merged.append(use)
+    return merged
