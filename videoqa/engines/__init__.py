@@ -10,6 +10,8 @@ known, in any order, each with the index of its conversation, so that the caller
 
 from __future__ import annotations
 
+import json
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,6 +39,7 @@ class ChoiceLogprobs:
     logprobs: dict[str, float] | None  # None: see error; a choice that the model never offered is -inf
     error: str | None = None
     prompt_tokens: int = 0
+    from_text: bool = False  # True: no probabilities came; the choice that the text begins with has 0.0, others -inf
 
 
 class Engine(Protocol):
@@ -76,3 +79,42 @@ class Engine(Protocol):
         """How probable each choice is as what comes next after `start`, when tokens are drawn at this temperature from
         the top_p part of the distribution (1 and 1: the model's own distribution)."""
         ...
+
+
+def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_size: int = 8) -> Engine:
+    """The engine that a short text names:
+
+        HuggingFaceTB/SmolLM2-135M-Instruct          a Hub id or a folder, through transformers
+        vllm:Qwen/Qwen3-8B?tensor_parallel_size=2    offline through vLLM
+        server:NAME@http://127.0.0.1:8000/v1         an OpenAI-compatible server; key in OPENAI_API_KEY
+
+    Behind a question mark stand further options of the engine's constructor, joined by &. `dtype`, `device` and
+    `batch_size` are for engines that run in this process.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind not in ("vllm", "server"):
+        kind, rest = "transformers", spec
+    name, _, query = rest.partition("?")
+    options: dict[str, Any] = {}
+    for key, text in urllib.parse.parse_qsl(query, strict_parsing=bool(query)):
+        try:
+            options[key] = json.loads(text)
+        except ValueError:
+            options[key] = text
+    try:
+        if kind == "server":
+            from videoqa.engines.server import ServerEngine
+
+            model, _, url = name.partition("@")
+            if not model or not url:
+                raise ValueError(f"the server {spec!r} must be given as server:NAME@http://HOST/v1")
+            return ServerEngine(model, url, **options)
+        if kind == "vllm":
+            from videoqa.engines.vllm import VllmEngine
+
+            return VllmEngine(name, **{"dtype": dtype, **options})
+        from videoqa.engines.transformers import TransformersEngine
+
+        return TransformersEngine(name, **{"dtype": dtype, "device": device, "batch_size": batch_size, **options})
+    except TypeError as error:
+        raise ValueError(f"{spec!r}: {error}") from error

@@ -1,0 +1,404 @@
+"""videoqa/engines/server.py against a real HTTP server on loopback, with the faults that real ones show."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Answer, Ask, ChatServer, with_faults
+from hypothesis import given
+from hypothesis import strategies as st
+
+from videoqa.engines import Conversation, Reply, open_engine
+from videoqa.engines.server import EndpointError, ServerEngine, _seconds, _share
+
+DIGITS = [str(n) for n in range(1, 11)]
+KEY = "sk-secret-0123456789"
+
+
+def rows(count: int) -> list[Conversation]:
+    return [[{"role": "user", "content": f"row {n}"}] for n in range(count)]
+
+
+def engine(server: ChatServer, **options: Any) -> ServerEngine:
+    return ServerEngine("judge", server.url, **{"wait": 0.001, "timeout": 5.0, **options})
+
+
+def replies(server: ChatServer, count: int, **options: Any) -> dict[int, Reply]:
+    found = list(engine(server, **options).generate(rows(count), max_new_tokens=8))
+    assert len(found) == len(dict(found)), "a row came twice"
+    return dict(found)
+
+
+def echo(ask: Ask) -> Answer:
+    return Answer(f"answer to {ask.text}")
+
+
+def logs(**probabilities: float) -> Mapping[str, float]:
+    return {token.removeprefix("_"): math.log(p) for token, p in probabilities.items()}
+
+
+def test_two_hundred_rows_with_a_fifth_of_faults_are_all_answered() -> None:
+    with ChatServer(with_faults(echo)) as server:
+        found = replies(server, 200, timeout=0.5)
+    assert {n: r.text for n, r in found.items()} == {n: f"answer to row {n}" for n in range(200)}
+    assert len(server.asks) == 240
+
+
+def test_a_dead_row_costs_that_row_alone_and_no_more_than_its_tries() -> None:
+    def script(ask: Ask) -> Answer:
+        return Answer("broken", 500) if ask.text == "row 7" else with_faults(echo)(ask)
+
+    with ChatServer(script) as server:
+        found = replies(server, 200, timeout=0.5)
+    assert len(found) == 200
+    assert [n for n, r in found.items() if r.text is None] == [7]
+    assert found[7].error == "HTTP 500: broken (tried 6 times)"
+    assert sum(ask.text == "row 7" for ask in server.asks) == 6
+
+
+def test_no_more_rows_are_on_their_way_than_allowed() -> None:
+    def slow(ask: Ask) -> Answer:
+        time.sleep(0.02)
+        return Answer()
+
+    with ChatServer(slow) as server:
+        replies(server, 24, concurrency=4)
+    assert server.most_at_once == 4
+
+
+def test_results_come_as_they_are_known() -> None:
+    with ChatServer(lambda ask: Answer(fault="hang") if ask.text == "row 0" else Answer()) as server:
+        stream = engine(server, timeout=30).generate(rows(9), max_new_tokens=8)
+        assert sorted(next(stream)[0] for _ in range(8)) == list(range(1, 9))
+        began = time.monotonic()
+        stream.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - began < 2, "leaving early waited for the row that hangs"
+
+
+def test_retry_after_in_seconds_is_followed() -> None:
+    def script(ask: Ask) -> Answer:
+        return Answer("later", 429, {"Retry-After": "1"}) if ask.attempt == 0 else Answer()
+
+    with ChatServer(script) as server:
+        assert replies(server, 1)[0].text == "7"
+    assert 1.0 <= server.asks[1].time - server.asks[0].time < 1.5
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
+    with ChatServer(lambda ask: Answer("quota", 429, {"Retry-After": "3600"})) as server:
+        error = replies(server, 1)[0].error
+    assert error == "HTTP 429: quota; the server asks to wait 3600 s, at most 600 are waited"
+
+
+def test_retry_after_as_a_date_is_read() -> None:
+    now = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
+    assert _seconds(format_datetime(now + timedelta(seconds=90), usegmt=True), now) == 90
+    assert _seconds(format_datetime(now - timedelta(seconds=90), usegmt=True), now) == 0
+    assert _seconds("12", now) == 12
+    assert _seconds(None, now) is None
+    assert _seconds("soon", now) is None
+
+
+@given(st.text())
+def test_any_retry_after_is_none_or_a_wait(text: str) -> None:
+    found = _seconds(text, datetime(2025, 3, 1, tzinfo=UTC))
+    assert found is None or found >= 0
+
+
+@pytest.mark.parametrize(("dead", "scored"), [(False, 5), (True, 4)])
+def test_j17_rate_limits_do_not_end_the_run(dead: bool, scored: int) -> None:
+    """Row 3 of 5 is refused four times, or for ever (case J17 of the public reports)."""
+
+    def script(ask: Ask) -> Answer:
+        refused = ask.text == "row 3" and (dead or ask.attempt < 4)
+        return Answer("rate limit", 429, {"Retry-After": "0"}) if refused else Answer("7\n\nok")
+
+    with ChatServer(script) as server:
+        found = replies(server, 5)
+    assert sum(r.text == "7\n\nok" for r in found.values()) == scored
+    assert (found[3].error is not None) is dead
+
+
+@pytest.mark.parametrize(("status", "hint"), [(401, "is the api key right?"), (404, "is 'judge' served there?")])
+def test_a_wrong_key_or_model_ends_the_run_at_once_and_the_key_stays_secret(status: int, hint: str) -> None:
+    script = Answer(f"no entry with {KEY}", status)
+    with ChatServer(lambda ask: script) as server, pytest.raises(EndpointError) as caught:
+        replies(server, 50, api_key=KEY, concurrency=2)
+    assert hint in str(caught.value) and "no entry with ***" in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert len(server.asks) <= 4
+
+
+def test_a_context_that_is_too_long_is_the_error_of_its_row_and_is_asked_once() -> None:
+    def script(ask: Ask) -> Answer:
+        return Answer(f"maximum context length is 8192 tokens ({KEY})", 400) if ask.text == "row 1" else Answer()
+
+    with ChatServer(script) as server:
+        found = replies(server, 3, api_key=KEY)
+    assert found[1] == Reply(None, "HTTP 400: maximum context length is 8192 tokens (***)")
+    assert [r.text for n, r in found.items() if n != 1] == ["7", "7"]
+    assert len(server.asks) == 3
+
+
+def test_a_server_that_is_not_there_is_an_error_of_each_row() -> None:
+    with ChatServer(echo) as server:
+        pass
+    found = replies(server, 2, tries=2)
+    assert all("the connection failed" in (r.error or "") for r in found.values())
+
+
+def test_the_key_comes_from_the_environment_and_a_broken_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY + "\n")
+    with ChatServer(echo) as server:
+        replies(server, 1, api_key_variable="MY_KEY")
+        replies(server, 1, api_key_variable="NO_KEY")
+        with pytest.raises(ValueError, match="the api key holds") as caught:
+            engine(server, api_key="sk-sec\nret")
+    assert [a.headers.get("Authorization") for a in server.asks] == [f"Bearer {KEY}", None]
+    assert "ret" not in str(caught.value).replace("characters", "")
+
+
+def test_a_base_url_without_http_is_refused() -> None:
+    with pytest.raises(ValueError, match="base_url must begin with http"):
+        open_engine("judge", engine="server", base_url="localhost:8000/v1")
+
+
+def test_an_unknown_engine_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="'sglang'; allowed are transformers, vllm, server"):
+        open_engine("judge", engine="sglang")
+
+
+def test_what_is_asked_is_what_is_sent() -> None:
+    with ChatServer(lambda ask: Answer("8\nGood. STOP more", finish="length")) as server:
+        judge = engine(server, can_force=True, extra={"chat_template_kwargs": {"enable_thinking": False}})
+        sampled = {"temperature": 0.6, "top_p": 0.9, "seed": 3, "start": "Score: ", "stop": ["\n", "STOP"]}
+        found = dict(judge.generate(rows(1), max_new_tokens=9, **sampled))  # type: ignore[arg-type]
+    assert found[0] == Reply("Score: 8", None, True, 11, 3)
+    body = server.asks[0].body
+    assert body.pop("messages") == [*rows(1)[0], {"role": "assistant", "content": "Score: "}]
+    assert body == {
+        "model": "judge",
+        "max_tokens": 9,
+        "temperature": 0.6,
+        "top_p": 0.9,
+        "seed": 3,
+        "stop": ["\n", "STOP"],
+        "continue_final_message": True,
+        "add_generation_prompt": False,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+
+
+def test_without_forcing_the_start_is_not_sent_and_a_reply_is_what_came() -> None:
+    with ChatServer(lambda ask: Answer(None, finish="length")) as server:
+        found = dict(engine(server).generate(rows(1), max_new_tokens=9, start="Score: "))
+    assert found[0] == Reply("", None, False, 11, 3)
+    assert server.asks[0].body["messages"] == rows(1)[0]
+
+
+def test_a_lone_surrogate_and_a_control_token_reach_the_server_readable() -> None:
+    conversation = [{"role": "user", "content": "caf\u00e9 \ud800 <|im_end|> 做饭"}]
+    with ChatServer(lambda ask: Answer()) as server:
+        assert dict(engine(server).generate([conversation], max_new_tokens=1))[0].text == "7"
+    assert server.asks[0].text == "caf\u00e9 \ud800 < |im_end|> 做饭"
+
+
+def test_a_filtered_reply_is_an_error() -> None:
+    with ChatServer(lambda ask: Answer("half", finish="content_filter")) as server:
+        assert "content filter" in (replies(server, 1)[0].error or "")
+
+
+def test_images_go_as_data_urls_and_a_missing_one_is_its_rows_error(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    red = image.new("RGB", (6, 4), "red")
+    red.save(tmp_path / "red.png")
+    contents = [
+        [
+            {"type": "image", "image": red},
+            {"type": "image", "image": tmp_path / "red.png"},
+            {"type": "text", "text": "?"},
+        ],
+        [{"type": "image", "image": tmp_path / "gone.bmp"}, {"type": "text", "text": "row 1"}],
+        [{"type": "video", "video": "a.mp4"}],
+    ]
+    with ChatServer(lambda ask: Answer("red")) as server:
+        found = dict(engine(server).generate([[{"role": "user", "content": c}] for c in contents], max_new_tokens=8))
+    assert found[0].text == "red"
+    assert "gone.bmp" in (found[1].error or "")
+    assert found[2].error == "a message holds a part of type 'video'; allowed are text, image"
+    sent = server.asks[0].body["messages"][0]["content"]
+    assert [p["type"] for p in sent] == ["image_url", "image_url", "text"]
+    for part, kind in zip(sent[:2], ("jpeg", "png"), strict=True):
+        head, data = part["image_url"]["url"].split(",")
+        assert head == f"data:image/{kind};base64"
+        opened = image.open(io.BytesIO(base64.b64decode(data)))
+        assert opened.size == (6, 4) and opened.getpixel((3, 2))[0] > 240
+
+
+def test_ctrl_c_ends_the_run_at_once() -> None:
+    code = """
+import sys
+from videoqa.engines.server import ServerEngine
+engine = ServerEngine("judge", sys.argv[1], timeout=60)
+for row, _ in engine.generate([[{"role": "user", "content": f"row {n}"}] for n in range(9)], max_new_tokens=8):
+    print(row, flush=True)
+"""
+    with ChatServer(lambda ask: Answer() if ask.text == "row 0" else Answer(fault="hang")) as server:
+        root = Path(__file__).resolve().parents[1]
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, server.url],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert run.stdout is not None and run.stdout.readline() == "0\n"
+        run.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, errors = run.communicate(timeout=20)
+    assert time.monotonic() - began < 5
+    assert errors.strip().endswith("KeyboardInterrupt")
+
+
+# -- choices ----------------------------------------------------------------------------------------------------------
+
+
+def ask_choices(server: ChatServer, start: str = "Score: ", sampling: Mapping[str, float] = {}, **options: Any) -> Any:
+    return dict(engine(server, **options).choice_logprobs(rows(1), DIGITS, start=start, **sampling))[0]
+
+
+def probabilities(found: Any) -> dict[str, float]:
+    assert found.error is None and not found.from_text
+    return {c: math.exp(p) for c, p in found.logprobs.items() if p > -math.inf}
+
+
+def test_choices_are_read_from_the_top_logprobs() -> None:
+    top = logs(_8=0.6, _7=0.3, _I=0.05)
+    with ChatServer(lambda ask: Answer("8", positions=[("8", top), (".", logs(x=1.0))])) as server:
+        found = ask_choices(server, can_force=True)
+    assert probabilities(found) == pytest.approx({"8": 0.6, "7": 0.3})
+    assert found.logprobs["10"] == -math.inf and found.prompt_tokens == 11
+    body = server.asks[0].body
+    assert (body["logprobs"], body["top_logprobs"], body["temperature"]) == (True, 20, 0.0)
+    assert len(server.asks) == 1
+
+
+def test_a_ten_of_two_tokens_on_the_greedy_path_is_split_for_free() -> None:
+    positions = [("1", logs(_1=0.8, _9=0.2)), ("0", logs(_0=0.75, x=0.25)), (".", logs(x=1.0))]
+    with ChatServer(lambda ask: Answer("10.", positions=positions)) as server:
+        found = ask_choices(server, can_force=True)
+    assert probabilities(found) == pytest.approx({"10": 0.6, "1": 0.2, "9": 0.2})
+    assert len(server.asks) == 1
+
+
+def test_a_ten_of_two_tokens_off_the_greedy_path_costs_one_more_request() -> None:
+    def script(ask: Ask) -> Answer:
+        if ask.body["messages"][-1]["content"] == "Score: 1":
+            return Answer("0", positions=[("0", logs(_0=0.9, x=0.1))])
+        return Answer("8", positions=[("8", logs(_8=0.7, _1=0.3))])
+
+    with ChatServer(script) as server:
+        found = ask_choices(server, can_force=True)
+    assert probabilities(found) == pytest.approx({"8": 0.7, "10": 0.27, "1": 0.03})
+    assert len(server.asks) == 2
+
+
+def test_a_ten_of_one_token_needs_no_further_request() -> None:
+    with ChatServer(lambda ask: Answer("8", positions=[("8", logs(_8=0.7, _1=0.1, _10=0.2))])) as server:
+        found = ask_choices(server, can_force=True)
+    assert probabilities(found) == pytest.approx({"8": 0.7, "1": 0.1, "10": 0.2})
+    assert len(server.asks) == 1
+
+
+def test_a_beginning_that_cannot_be_split_lowers_the_mass() -> None:
+    with ChatServer(lambda ask: Answer("8", positions=[("8", logs(_8=0.7, _1=0.3))])) as server:
+        found = ask_choices(server)
+    assert probabilities(found) == pytest.approx({"8": 0.7})
+
+
+def test_a_template_that_strips_the_starts_blank_changes_nothing() -> None:
+    positions = [(" ", {" ": math.log(0.9), " 7": math.log(0.1)}), ("8", logs(_8=0.5, _7=0.5))]
+    with ChatServer(lambda ask: Answer(" 8", positions=positions)) as server:
+        found = ask_choices(server, can_force=True)
+    assert probabilities(found) == pytest.approx({"8": 0.45, "7": 0.55})
+
+
+def test_without_forcing_the_score_is_read_behind_the_start_that_the_server_wrote() -> None:
+    head = [("Score", logs(Score=1.0)), (":", {":": 0.0})]
+    positions = [*head, (" ", {" ": 0.0}), ("9", logs(_9=0.8, _3=0.2))]
+    with ChatServer(lambda ask: Answer("Score: 9", positions=positions)) as server:
+        assert probabilities(ask_choices(server)) == pytest.approx({"9": 0.8, "3": 0.2})
+    with ChatServer(lambda ask: Answer("9", positions=positions[3:])) as server:
+        assert probabilities(ask_choices(server)) == pytest.approx({"9": 0.8, "3": 0.2})
+
+
+@pytest.mark.parametrize("text", ["Score: 10 of 10", "10", " 10\n\nGood."])
+@pytest.mark.parametrize("positions", [None, [], [("x", logs(x=1.0))]])
+def test_missing_logprobs_fall_back_to_the_text(text: str, positions: Any) -> None:
+    with ChatServer(lambda ask: Answer(text, positions=positions)) as server:
+        found = ask_choices(server)
+    assert found.from_text and found.error is None
+    assert {c for c, p in found.logprobs.items() if p == 0.0} == {"10"}
+    assert all(p == -math.inf for c, p in found.logprobs.items() if c != "10")
+
+
+def test_neither_probabilities_nor_a_choice_in_the_text_is_an_error() -> None:
+    with ChatServer(lambda ask: Answer("I cannot rate this.")) as server:
+        found = ask_choices(server)
+    assert found.logprobs is None and found.error.startswith("the reply 'I cannot rate this.' begins with none of 1, 2")
+
+
+@pytest.mark.parametrize(("most", "asked"), [(5, [20, 5]), (0, [20, 5, None])])
+def test_a_server_that_refuses_twenty_logprobs_is_asked_for_fewer_once(most: int, asked: list[int | None]) -> None:
+    def script(ask: Ask) -> Answer:
+        if ask.body.get("top_logprobs", 0) > most:
+            return Answer(f"`top_n_tokens` must be >= 0 and <= {most}", 422)
+        return Answer("8", positions=[("8", logs(_8=0.9, _7=0.1))])
+
+    with ChatServer(script) as server:
+        judge = engine(server)
+        first, second = (dict(judge.choice_logprobs(rows(1), DIGITS))[0] for _ in range(2))
+    assert [a.body.get("top_logprobs") for a in server.asks] == [*asked, asked[-1]]
+    assert first == second and first.from_text is (most == 0)
+
+
+def test_choices_can_be_drawn_at_the_papers_temperature() -> None:
+    with ChatServer(lambda ask: Answer("8", positions=[("8", logs(_8=0.6, _7=0.3, _3=0.1))])) as server:
+        found = ask_choices(server, sampling={"temperature": 0.6, "top_p": 0.9})
+    powered = {c: p ** (1 / 0.6) for c, p in (("8", 0.6), ("7", 0.3))}  # the third is outside the top 0.9
+    assert probabilities(found) == pytest.approx({c: p / sum(powered.values()) for c, p in powered.items()})
+
+
+def test_a_failed_call_for_choices_is_its_rows_error() -> None:
+    with ChatServer(lambda ask: Answer("broken", 500)) as server:
+        found = ask_choices(server, tries=2)
+    assert found.logprobs is None and found.error == "HTTP 500: broken (tried 2 times)"
+
+
+@given(
+    st.sampled_from(["", " ", "1", "Score"]),
+    st.floats(0.0, 1.0),
+    st.dictionaries(st.sampled_from(["", " ", "1", "0", "10", "7", "8.", "100", " 1", "x"]), st.floats(0.0, 0.1)),
+)
+def test_no_probability_is_made_or_counted_twice(text: str, probability: float, following: dict[str, float]) -> None:
+    settled: dict[str, float] = dict.fromkeys(DIGITS, 0.0)
+    growing: dict[str, float] = {}
+    _share(text, probability, following, DIGITS, settled, growing)
+    total = sum(settled.values()) + sum(growing.values())
+    assert total <= probability + 1e-12
+    if text == "1":  # nothing is lost either: what does not lead to 10 stays with 1
+        assert total == pytest.approx(probability)

@@ -1,0 +1,174 @@
+"""videoqa/engines/vllm.py on a stand-in for vLLM (tests/stand_in), since vLLM itself needs a GPU."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from videoqa.engines import Conversation, open_engine
+from videoqa.engines.vllm import VllmEngine, _settle
+
+STAND_IN = Path(__file__).parent / "stand_in"
+DIGITS = [str(n) for n in range(1, 11)]
+
+
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The stand-in, fresh for each test. On sys.path, so that the processes of a data-parallel engine find it too."""
+    monkeypatch.syspath_prepend(str(STAND_IN))
+    monkeypatch.delitem(sys.modules, "vllm", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    module = importlib.import_module("vllm")
+    yield module
+    sys.modules.pop("vllm", None)
+
+
+def rows(*texts: str) -> list[Conversation]:
+    return [[{"role": "user", "content": text}] for text in texts]
+
+
+def prompt(call: tuple[dict[str, Any], Any]) -> str:
+    return "".join(map(chr, call[0]["prompt_token_ids"]))
+
+
+def test_the_engine_is_made_with_prefix_caching_and_tensor_parallelism(vllm: Any) -> None:
+    engine = open_engine("folder/model", engine="vllm", tensor_parallel_size=2, max_images=8, dtype="float32")
+    made = vllm.arguments[0]
+    assert made["enable_prefix_caching"] is True and made["tensor_parallel_size"] == 2 and made["dtype"] == "float32"
+    assert made["limit_mm_per_prompt"] == {"image": 8}
+    assert "data_parallel_size" not in made, "vLLM's LLM class refuses it"
+    assert (engine.name, engine.settings) == ("folder/model", {"engine": "vllm", "dtype": "bfloat16"})
+
+
+def test_without_vllm_the_message_names_the_other_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(ImportError, match="engine='transformers'"):
+        VllmEngine("model")
+
+
+def test_replies_begin_with_the_forced_start_and_come_in_batches(vllm: Any) -> None:
+    engine = VllmEngine("model", batch_size=2)
+    stream = engine.generate(rows("one", "two", "three"), max_new_tokens=50, start="Score: ")
+    first = next(stream)
+    assert (first[0], first[1].text, first[1].finished) == (0, "Score: 0 None one", True)
+    assert len(vllm.calls) == 1, "the second batch ran before the first was handed on"
+    assert [(n, r.text) for n, r in stream] == [(1, "Score: 0 None two"), (2, "Score: 0 None three")]
+    assert prompt(vllm.calls[0][0]) == "<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\nScore: "
+    assert first[1].prompt_tokens == len(prompt(vllm.calls[0][0])) and first[1].new_tokens == len("0 None one")
+
+
+def test_sampling_is_passed_on_with_a_seed_for_each_row(vllm: Any) -> None:
+    engine = VllmEngine("model")
+    sampled = {"temperature": 0.6, "top_p": 0.9, "seed": 7, "stop": ["e"]}
+    found = dict(engine.generate(rows("a", "b"), max_new_tokens=4, **sampled))  # type: ignore[arg-type]
+    first, second = (params for _, params in vllm.calls[0])
+    assert first is not second
+    assert (first.temperature, first.top_p, first.seed, first.stop, first.max_tokens) == (0.6, 0.9, 7, ["e"], 4)
+    assert (found[0].text, found[0].finished) == ("0 No", False)
+
+
+def test_a_prompt_that_does_not_fit_is_its_rows_error(vllm: Any) -> None:
+    engine = VllmEngine("model", max_model_len=100)
+    texts = rows("short", "long " * 40, "short")
+    found = dict(engine.generate(texts, max_new_tokens=50))
+    assert found[1].text is None and "do not fit into the model's 100" in (found[1].error or "")
+    assert found[0].text == found[2].text == "0 None short"
+    chosen = dict(engine.choice_logprobs(texts, DIGITS, start="Score: "))
+    assert chosen[1].logprobs is None and "do not fit" in (chosen[1].error or "")
+    assert chosen[0].logprobs is not None
+
+
+def test_a_control_token_in_an_answer_ends_no_turn(vllm: Any) -> None:
+    found = dict(VllmEngine("model").generate(rows("a<|im_end|>\nb"), max_new_tokens=50))
+    assert found[0].text == "0 None b"
+    assert "a< |im_end|>\nb" in prompt(vllm.calls[0][0])
+
+
+def test_a_template_without_a_system_role_gets_its_text_in_the_user_turn(vllm: Any) -> None:
+    conversation = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+    list(VllmEngine("gemma").generate([conversation], max_new_tokens=50))
+    assert prompt(vllm.calls[0][0]).startswith("<|im_start|>user\nBe brief.\n\nWhy?<|im_end|>")
+
+
+def test_choices_of_two_tokens_are_split_by_a_second_step(vllm: Any) -> None:
+    found = dict(VllmEngine("model").choice_logprobs(rows("a", "b"), DIGITS, start="Score: "))
+    for row in (0, 1):
+        likely = {c: math.exp(p) for c, p in (found[row].logprobs or {}).items() if p > -math.inf}
+        assert likely == pytest.approx({"8": 0.6, "10": 0.27, "1": 0.03})
+        assert found[row].prompt_tokens == len(prompt(vllm.calls[0][row]))
+    assert [len(call) for call in vllm.calls] == [2, 2]
+    assert prompt(vllm.calls[1][0]).endswith("Score: 1")
+
+
+def test_choices_can_be_drawn_at_a_temperature_and_top_p(vllm: Any) -> None:
+    chosen = VllmEngine("model").choice_logprobs(rows("a"), DIGITS, start="Score: ", temperature=0.5, top_p=0.75)
+    found = dict(chosen)[0].logprobs
+    assert found is not None
+    # squared: 8 0.36, 1 0.09, x 0.01; the first alone reaches 0.75
+    assert {c: math.exp(p) for c, p in found.items() if p > -math.inf} == pytest.approx({"8": 1.0})
+    assert len(vllm.calls) == 1, "an impossible beginning was followed"
+
+
+def test_a_choice_that_joins_the_starts_blank_is_read_as_one_token() -> None:
+    known = {(): {1: 0.5, 2: 0.25}, (2,): {3: 0.5}}
+    found = _settle(known, {"9": (1,), "1": (2,), "10": (2, 3), "7": (4,)})
+    assert {c: math.exp(p) for c, p in found.items()} == pytest.approx({"9": 0.5, "1": 0.125, "10": 0.125, "7": 0.0})
+
+
+def test_images_go_beside_the_prompt_and_one_refused_row_is_its_own_error(
+    vllm: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (4, 4)).save(tmp_path / "frame.png")
+
+    class Processor:
+        @staticmethod
+        def from_pretrained(model: str) -> Any:
+            def apply(messages: list[dict[str, Any]], **options: Any) -> str:
+                assert all(set(p) <= {"type", "text"} for m in messages for p in m["content"])
+                turn = "".join("<image>" if p["type"] == "image" else p["text"] for p in messages[-1]["content"])
+                return f"<|im_start|>user\n{turn}<|im_end|>\n<|im_start|>assistant\n"
+
+            return SimpleNamespace(apply_chat_template=apply)
+
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoProcessor=Processor))  # type: ignore[arg-type]
+
+    def asked(text: str, *images: Any) -> Conversation:
+        parts = [{"type": "image", "image": i} for i in images]
+        return [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}]
+
+    gray = image.new("L", (4, 4))
+    conversations = [
+        asked("two", gray, tmp_path / "frame.png"),
+        asked("three", gray, gray, gray),
+        asked("none"),
+        asked("gone", tmp_path / "gone.png"),
+        asked("one", gray),
+    ]
+    engine = VllmEngine("model", max_images=2)
+    found = dict(engine.generate(conversations, max_new_tokens=50))
+    assert [found[n].text for n in (0, 2, 4)] == ["2 None <image><image>two", "0 None none", "1 None <image>one"]
+    assert found[1].error == "At most 2 image(s) may be provided in one prompt."
+    assert "gone.png" in (found[3].error or "")
+    assert vllm.calls[0][0][0]["multi_modal_data"]["image"][0].mode == "RGB"
+
+
+def test_copies_of_the_model_share_the_rows_each_on_its_own_gpus(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    engine = VllmEngine("model", data_parallel_size=2, tensor_parallel_size=2)
+    found = dict(engine.generate(rows("a", "b", "c", "d"), max_new_tokens=50))
+    assert {n: r.text for n, r in found.items()} == {0: "0 4,5 a", 1: "0 4,5 b", 2: "0 6,7 c", 3: "0 6,7 d"}
+    assert len(dict(engine.choice_logprobs(rows("a", "b", "c"), DIGITS, start="Score: "))) == 3
+    assert engine.settings == {"engine": "vllm", "dtype": "bfloat16"}
+
+
+def test_more_copies_than_gpus_are_refused(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    with pytest.raises(ValueError, match="2 copies on 2 GPUs each need 4; CUDA_VISIBLE_DEVICES=0,1,2"):
+        VllmEngine("model", data_parallel_size=2, tensor_parallel_size=2)

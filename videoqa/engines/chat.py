@@ -1,0 +1,82 @@
+"""From a conversation to the text, ids and pictures that a model reads, for engines that tokenize in this process.
+
+    [{"role": "user", "content": "Rate ..."}], start "Score: "   ->   "<|im_start|>user\\nRate ...<|im_end|>\\n
+                                                                     <|im_start|>assistant\\nScore: "
+
+A message's content is a text or a list of parts: {"type": "text", "text": ...}, {"type": "image", "image": a PIL image
+or a path}.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from videoqa.engines import Conversation, Message
+
+
+def parts(message: Message) -> list[dict[str, Any]]:
+    """The content of a message as a list of parts, checked."""
+    content = message["content"]
+    found = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    for part in found:
+        if part.get("type") not in ("text", "image"):
+            raise ValueError(f"a message holds a part of type {part.get('type')!r}; allowed are text, image")
+    return found
+
+
+def pictures(conversation: Conversation) -> list[Any]:
+    """The images of a conversation in order, as RGB PIL images. OSError names the file that cannot be read."""
+    return [load_picture(p["image"]) for m in conversation for p in parts(m) if p["type"] == "image"]
+
+
+def load_picture(image: Any) -> Any:
+    """A PIL image, or the file at a path, as an RGB PIL image."""
+    from PIL import Image
+
+    if isinstance(image, str | Path):
+        with Image.open(image) as opened:
+            return opened.convert("RGB")
+    return image.convert("RGB")
+
+
+def control_tokens(tokenizer: Any) -> re.Pattern[str]:
+    """What would end a turn or begin one, if a question or an answer contained it."""
+    names = sorted((t for t in tokenizer.all_special_tokens if len(t) > 2), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, names)) or r"(?!)")
+
+
+def defuse(text: str, control: re.Pattern[str]) -> str:
+    """The text with a blank inside every control token, which makes it plain text that can still be read."""
+    return control.sub(lambda m: f"{m[0][0]} {m[0][1:]}", text)
+
+
+def render(template: Any, conversation: Conversation, start: str, control: re.Pattern[str]) -> str:
+    """The prompt as the model's chat template writes it, with the reply begun by `start`.
+
+    `template` is a tokenizer, or a processor where the conversation has images (every content is then a list of parts,
+    as vision templates want it). Thinking is switched off where the template knows the switch: an answer is asked for,
+    not an essay. Templates without a system role (Gemma) get its text before the first user turn.
+    """
+    import jinja2
+
+    messages = []
+    for message in conversation:
+        kept = [
+            {"type": "text", "text": defuse(p["text"], control)} if p["type"] == "text" else {"type": "image"}
+            for p in parts(message)
+        ]
+        messages.append({**message, "content": kept})
+    if not any(p["type"] == "image" for m in messages for p in m["content"]):
+        messages = [{**m, "content": "\n".join(p["text"] for p in m["content"])} for m in messages]
+    options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+    try:
+        return template.apply_chat_template(messages, **options) + start
+    except jinja2.TemplateError:
+        if messages[0]["role"] != "system" or len(messages) < 2:
+            raise
+    system, user, *rest = messages
+    both = system["content"], user["content"]
+    joined = "\n\n".join(both) if isinstance(both[0], str) else [*both[0], *both[1]]
+    return template.apply_chat_template([{**user, "content": joined}, *rest], **options) + start
