@@ -90,12 +90,13 @@ UPRIGHT = _names("wall, door, ceiling")  # nothing is picked up from them
 SWITCHED = TAPS | _names("switch, light, lamp, computer, laptop, machine, oven, cooker, stove, mixer, fan, torch")
 
 # Verbs by what they do with a place or a companion.
-TAKING = _names("pick up, pick off, pick out, take, take out, remove, scoop, scoop out, grab, bring out, pour off")
+TAKING = _names("pick up, pick off, pick out, take, remove, scoop, grab, pour off")
 STATIC = TAKING | _names("open, touch, pull, turn, hold, tighten, loosen, unscrew")  # done to a thing where it is
 CARRYING = _names(
-    "pick up, take, take out, bring out, put, put down, place, drop, leave, carry, move, lift, hold, remove, "
+    "pick up, take, take out, bring, bring out, put, put down, place, drop, leave, carry, move, lift, hold, remove, "
     "shake, arrange"
 )  # "with" names what comes along, not a tool
+DIVIDING = _names("cut, divide, slice, chop, split, tear, break")
 TOUCHING = _names("dip, soak, hit, wipe")  # "What did ... dip the brush in?", not "Where"
 
 PLACES = _names("at, against, between, beside, behind, below, in, inside, near, on, onto, over, under, underneath")
@@ -114,7 +115,7 @@ SUBSTANCES = _names(
     "dishwashing liquid"
 )
 BODY = _names("hand, hands, finger, fingers, fist, face, waist, mouth, leg")
-BARE = _names("himself, herself, itself, themselves, pieces, dough strips, another person")  # no article
+BARE = _names("himself, herself, itself, themselves, pieces, another person")  # no article
 PARTS = _names("center, centre, middle, corner, edge")  # "on table, in center": in the center of the table
 PAIRS = _names("scissors, pliers, clothes, tweezers, tongs")  # plurals that are their own lemma
 
@@ -224,7 +225,7 @@ def _verb(action: Action) -> _Verb:
         words = "put down"
     elif words == "break" and sources:
         words = "break out"
-    elif words.endswith(" out") and places and places <= FLAT:
+    elif words.endswith(" out") and sources and sources <= FLAT:
         words = words.removesuffix(" out")  # "take out pan from shelf": nothing is out of a shelf
     head = words.split()
     particle: list[str] = []
@@ -301,8 +302,10 @@ def _phrases(verb: _Verb, action: Action, leave_out: Iterable[int] = (), hide: s
             seen.add(name)
         if hide and _hidden(noun, hide) != noun:
             noun = _hidden(noun, hide)
-        elif relation == "with" and name in SUBSTANCES:
-            noun = name
+        elif (relation == "with" and name in SUBSTANCES) or (
+            relation == "into" and verb.head in DIVIDING and _is_plural(name)
+        ):
+            noun = name  # with water, into dough strips
         elif preposition == "between" and not _is_plural(name):
             noun = f"the {_inflect(name, 'NNS')}"
         elif relation == "on" and name in MANNERS:
@@ -519,7 +522,7 @@ def purpose(actions: Sequence[tuple[int, Action]], count: int) -> list[tuple[str
         for tier, uses_of in enumerate((_as_tool, _as_object, _as_place)):
             if uses := uses_of(name, done):
                 told, left_out = _tell(uses)
-                worth = sum(2 if use.where else use.verb not in DULL for use in told) - left_out
+                worth = sum(2 if use.where else use.verb not in DULL for use in told) - min(left_out, 2)
                 ranked.append(((poor, tier, -worth, order), (raw, _asked(name, told, tier), _told(told))))
                 break
     return [row for _, row in sorted(ranked)[: max(count, 0)]]
@@ -559,13 +562,13 @@ def _as_place(name: str, actions: Sequence[Action]) -> list[_Use]:
     uses = []
     for action in actions:
         phrases = _phrases(_verb(action), action)
+        here = {p.which: p.preposition for p in phrases if _the(action.relations[p.which][1]) == name}
         renamed = [
-            p._replace(noun="them" if p.preposition == "between" else _pronoun(action.relations[p.which][1]))
-            if _the(action.relations[p.which][1]) == name
-            else p
+            p._replace(noun="them" if p.preposition == "between" else _pronoun(name)) if p.which in here else p
             for p in phrases
+            if p.which in here or p.preposition not in here.values()  # no "from the cracker and it"
         ]
-        if renamed != phrases:
+        if here:
             uses.append(_use(action, "VBD", _the(action.object), renamed))
     return uses
 
@@ -582,6 +585,11 @@ def _tell(uses: Sequence[_Use]) -> tuple[list[_Use], int]:
         wheres = [where for key, where in found.items() if not any(key != other and key in other for other in found)]
         told.append(use._replace(where=_and(wheres[:MOST_PLACES])))
         left_out += len(wheres[MOST_PLACES:])
+    told = [  # "put it down" says nothing beside "put it on the shelf"
+        use
+        for use in told
+        if use.where or not any(o.where and o[0] == use[0] and o[2] == use[2] and "" in (o[1], use[1]) for o in told)
+    ]
     best = sorted(told, key=lambda use: (not use.where, use.verb in DULL))[:MOST_USES]
     return [use for use in told if use in best], left_out + len(told) - len(best)
 
@@ -603,7 +611,7 @@ def _merged(uses: Sequence[_Use]) -> list[_Use]:
         last = merged[-1] if merged else None
         if last and last[:2] == use[:2] and last.where == use.where:
             merged[-1] = last._replace(object=f"{last.object} and {use.object}")
-        elif last and last[1:4] == use[1:4] and not use.particle and " and " not in last.object + last.form:
+        elif last and last[1:4] == use[1:4] and not use.particle and (len(uses) == 2 or use.form.endswith("ing")):
             merged[-1] = last._replace(form=f"{last.form} and {use.form}")
         else:
             merged.append(use)
