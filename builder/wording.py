@@ -31,9 +31,8 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split(", "))
 
 
-# Slips and regional forms of whole verbs (uses in the file); corrected before inflection, which inflects slips happily.
+# Slips in verbs (uses in the file); corrected before inflection, which inflects slips happily.
 VERB_SLIPS = {
-    "pick": "pick up",  # 872: means "pick up", and "picked the cup" alone reads as "chose"
     "pick sup": "pick up",  # 6
     "losse": "loosen",  # 4
     "loose": "loosen",  # 3
@@ -47,7 +46,12 @@ VERB_SLIPS = {
     "drop up": "drop",  # 1
     "spread up": "spread",  # 1
     "close back": "close",  # 2
-    "dip in": "dip",  # 4: "dip in brush (to can)"
+}
+
+# Verbs that say something else, or nothing, to most readers (uses in the file).
+VERB_MEANT = {
+    "pick": "pick up",  # 872: "picked the cup" alone reads as "chose"
+    "dip in": "dip",  # 4: "dip in brush, to can"
     "place down": "put down",  # 1
     "put off": "turn off",  # 8: tap, computer
     "put out": "set out",  # 2: dough, phone
@@ -205,7 +209,7 @@ def _relations(action: Action) -> list[tuple[str, str]]:
 def _verb(action: Action) -> _Verb:
     """The verb as a question writes it: slips corrected, and the particle that English wants before this object."""
     words = _words(action.verb).lower() or "handle"
-    words = VERB_SLIPS.get(words, words)
+    words = VERB_SLIPS.get(words) or VERB_MEANT.get(words, words)
     noun = _noun(action.object)
     thing = noun.split()[-1]
     relations = _relations(action)
