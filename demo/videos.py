@@ -100,7 +100,8 @@ def render(clip: dict[str, Any], start_frame: int, path: Path) -> None:
     seconds = (max(graph["post"] for graph in clip["graphs"]) + TAIL - start_frame) / SOURCE_FPS
     beside = path.with_suffix(".new.mp4")
     with av.open(str(beside), "w") as container:
-        stream = container.add_stream("libx264", rate=FPS, options={"crf": "33", "preset": "veryfast", "threads": "1"})
+        # a fixed quantizer: with crf, x264 (mbtree) reads memory that it never wrote, and two renders can differ
+        stream = container.add_stream("libx264", rate=FPS, options={"qp": "33", "preset": "veryfast", "threads": "1"})
         stream.pix_fmt, stream.gop_size, stream.time_base = "yuv420p", 4 * FPS, Fraction(1, FPS)
         stream.width, stream.height = _width(clip), HEIGHT
         for i in range(round(seconds * FPS)):

@@ -94,3 +94,29 @@ def save(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
         return folder
 
     return write
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """The folder of SmolLM2-135M-Instruct, a real model; made (94 MB to fetch) where the checkout has none yet."""
+    from demo import model
+
+    return model.make()
+
+
+@pytest.fixture(scope="session")
+def tiny_vision(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny random vision model."""
+    from demo import tiny_vision_model
+
+    return tiny_vision_model.make(tmp_path_factory.mktemp("models") / "tiny-vision")
+
+
+@pytest.fixture(scope="session")
+def demo_videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a video of every clip of the demo: demo-tea.mp4, ..."""
+    from demo import scenes, videos
+
+    folder = tmp_path_factory.mktemp("demo-videos")
+    videos.main(scenes.DATA, folder)
+    return folder
