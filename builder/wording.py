@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import groupby
 from typing import NamedTuple
 
 from lemminflect import getInflection, getLemma
@@ -334,11 +335,8 @@ def _hidden(noun: str, answer: str) -> str:
 
 
 def _tail_text(phrases: Sequence[_Phrase]) -> str:
-    text, last = "", None
-    for phrase in phrases:
-        text += f" and {phrase.noun}" if phrase.preposition == last else f" {phrase.preposition} {phrase.noun}"
-        last = phrase.preposition
-    return " ".join(text.split())
+    groups = [(word, [phrase.noun for phrase in group]) for word, group in groupby(phrases, lambda p: p.preposition)]
+    return _join(*(f"{preposition} {_and(nouns)}" for preposition, nouns in groups))
 
 
 def _contents(verb: _Verb, action: Action) -> str:
@@ -437,9 +435,9 @@ def indirect(action: Action, which: int) -> str:
     hinted = [phrase for phrase in rest if phrase.noun in (LIKE_IT, LIKE_THEM)]
     tools = [phrase for phrase in rest if relations[phrase.which][0] == "with"]
     near = [phrase for phrase in rest if phrase not in (*hinted, *tools)]
-    clause = _clause(action, "VB", obj, near, contents, preposition)
-    hint = f", {_tail_text(hinted)}" if hinted else ""  # "to, from another of its kind"
-    return _question(what, DID, clause, _tail_text(tools), hint)
+    clause = _clause(action, "VB", obj, near, end=preposition)
+    hints = [hint for hint in (_tail_text(hinted), contents) if hint]  # "to, from another of its kind"
+    return _question(what, DID, clause, _tail_text(tools), *(f", {hint}" for hint in hints))
 
 
 def _asks(action: Action, which: int) -> str:
