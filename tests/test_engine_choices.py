@@ -48,6 +48,14 @@ def test_at_temperature_one_the_kept_tokens_keep_their_ratios(found: dict[int, f
         assert kept[token] / kept[first] == pytest.approx(math.exp(found[token] - found[first]))
 
 
+def test_the_unreported_rest_of_the_vocabulary_is_allowed_for() -> None:
+    weights = [rank**-1.5 for rank in range(1, 50_001)]
+    whole = [w / sum(weights) for w in weights]
+    powered = [p ** (1 / 0.6) for p in whole]
+    found = drawn({rank: math.log(p) for rank, p in enumerate(whole[:20])}, 0.6, 1.0)
+    assert found == pytest.approx({rank: p / sum(powered) for rank, p in enumerate(powered[:20])}, rel=0.01)
+
+
 def test_nothing_reported_gives_nothing() -> None:
     assert drawn({}, 0.6, 0.9) == {}
 

@@ -30,16 +30,19 @@ def choice_paths(
 def drawn(top: Mapping[Token, float], temperature: float, top_p: float) -> dict[Token, float]:
     """Probability of each reported token (`top`: log-probabilities) when drawn at `temperature` from the top_p part.
 
-    The unreported rest of the vocabulary is counted as tokens as probable as the least reported one: exact at
-    temperature 1, slightly too many below it, where the rest hardly counts.
+    The unreported rest of the vocabulary has the mass that is missing to 1, and is taken to fall off as a power of the
+    rank: exact at temperature 1, close below it, where the rest hardly counts.
     """
     order = sorted(top, key=lambda t: -top[t])
     probability = {t: math.exp(top[t]) for t in order}
     if not order or (temperature == 1 and top_p >= 1):
         return probability
-    least = probability[order[-1]]
-    rest = max(0.0, 1 - sum(probability.values())) / least * least ** (1 / temperature) if least else 0.0
     powered = {t: p ** (1 / temperature) for t, p in probability.items()}
+    missing, edge = 1 - sum(probability.values()), len(order) * probability[order[-1]]
+    rest = 0.0
+    if missing > 0 and edge > 0:  # p(rank) = p(last) (rank / last)^-power; both sums over it are taken as integrals
+        power = 1 + edge / missing
+        rest = len(order) * powered[order[-1]] / max(power / temperature - 1, 1e-3)
     whole = sum(powered.values()) + rest
     kept: dict[Token, float] = {}
     reached = 0.0
