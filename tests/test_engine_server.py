@@ -173,12 +173,13 @@ def test_the_key_comes_from_the_environment_and_a_broken_one_is_refused(monkeypa
 
 def test_a_base_url_without_http_is_refused() -> None:
     with pytest.raises(ValueError, match="base_url must begin with http"):
-        open_engine("judge", engine="server", base_url="localhost:8000/v1")
+        open_engine("server:judge@localhost:8000/v1")
 
 
-def test_an_unknown_engine_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'sglang'; allowed are transformers, vllm, server"):
-        open_engine("judge", engine="sglang")
+def test_a_server_is_opened_by_its_name_with_options() -> None:
+    opened = open_engine("server:org/judge@http://127.0.0.1:8000/v1?can_force=true&concurrency=2")
+    assert (opened.name, opened.can_force) == ("org/judge", True)
+    assert opened.settings == {"engine": "server", "can_force": True}
 
 
 def test_what_is_asked_is_what_is_sent() -> None:

@@ -38,7 +38,7 @@ def prompt(call: tuple[dict[str, Any], Any]) -> str:
 
 
 def test_the_engine_is_made_with_prefix_caching_and_tensor_parallelism(vllm: Any) -> None:
-    engine = open_engine("folder/model", engine="vllm", tensor_parallel_size=2, max_images=8, dtype="float32")
+    engine = open_engine("vllm:folder/model?tensor_parallel_size=2&max_images=8", dtype="float32")
     made = vllm.arguments[0]
     assert made["enable_prefix_caching"] is True and made["tensor_parallel_size"] == 2 and made["dtype"] == "float32"
     assert made["limit_mm_per_prompt"] == {"image": 8}

@@ -123,7 +123,7 @@ class ServerEngine:
         async def ask(client: httpx.AsyncClient, row: int) -> Reply:
             try:
                 choice, usage = await self._ask(client, conversations[row], start, options)
-            except (_RowError, _Passing) as error:
+            except _RowError as error:
                 return Reply(None, str(error))
             text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
             if reason == "content_filter":
@@ -156,7 +156,7 @@ class ServerEngine:
         async def ask(client: httpx.AsyncClient, row: int) -> ChoiceLogprobs:
             try:
                 return await self._choose(client, conversations[row], choices, start, temperature, top_p)
-            except (_RowError, _Passing) as error:
+            except _RowError as error:
                 return ChoiceLogprobs(None, str(error))
 
         return self._rows(len(conversations), ask)
