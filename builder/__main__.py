@@ -103,7 +103,8 @@ def _build(files: dict[str, Path], out: Path, same_frame: SameFrame) -> None:
         f"{len({row['clip'] for row in questions if row['type'] != 'purpose'}):,} with action questions"
     )
     for title, counter in (("made", counts), ("skipped or missing in the input", warnings)):
-        typer.echo(f"{title}: " + (", ".join(f"{kind} {n:,}" for kind, n in sorted((+counter).items())) or "nothing"))
+        lines = [f"{n:7,}  {kind}" for kind, n in sorted((+counter).items())]
+        typer.echo("\n".join([f"{title}:", *(lines or ["      0"])]))
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
 
 

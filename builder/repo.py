@@ -101,17 +101,20 @@ def write(
 ) -> None:
     """Write the repo beside `out` and move it there when it is whole; a former build is replaced.
 
-    `rows` holds the rows of each config but `default`, `sources` the files that they were made from (the card names
-    them with their sha256). Raises BuildError where the place is taken or cannot be written; then nothing is left.
+    `rows` holds the rows of each config but `default`; a type without rows gets no config, for `datasets` cannot read
+    a file without rows. `sources` are the files that the rows were made from; the card names them with their sha256.
+    Raises BuildError where there are no questions, or the place is taken or cannot be written; then nothing is left.
     """
     check_place(out)
+    if not any(rows[kind] for kind in TYPES):
+        raise BuildError(f"{out}: not written, for no question comes out of {', '.join(map(str, sources))}")
     out = out.resolve()
     fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
     former = out.with_name(f".{out.name}.old-{os.getpid()}")
     try:
         (fresh / "data").mkdir(parents=True)
         files = {
-            config: _write_table(fresh, config, rows[config], CONFIGS[config]) for config in CONFIGS if config in rows
+            config: _write_table(fresh, config, rows[config], CONFIGS[config]) for config in CONFIGS if rows.get(config)
         }
         (fresh / "README.md").write_text(_card(files, rows, sources, same_frame), encoding="utf-8")
         if out.exists():
@@ -215,7 +218,10 @@ def _sha256(path: Path) -> str:
 def _card(
     files: Mapping[str, str], rows: Mapping[str, Sequence[Any]], sources: Sequence[Path], same_frame: SameFrame
 ) -> str:
-    paths = {"default": [files[kind] for kind in TYPES], **{config: [path] for config, path in files.items()}}
+    paths = {
+        "default": [files[kind] for kind in TYPES if kind in files],
+        **{config: [path] for config, path in files.items()},
+    }
     front = DatasetCardData(
         pretty_name="EASG-Bench questions",
         language="en",

@@ -1,0 +1,184 @@
+"""easg_bench.py: the rows as people load them, with the real `datasets` and its cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import Dataset, concatenate_datasets
+from typer.testing import CliRunner
+
+import easg_bench
+from builder.__main__ import app
+from easg_bench import CONFIGS, FEATURES, TYPES
+
+ROOT = Path(__file__).resolve().parents[1]
+Save = Callable[[dict[str, Any]], Path]
+
+
+def python(code: str, cwd: Path, cache: Path, *args: str) -> str:
+    """What a fresh process prints, offline and with a Hugging Face cache of its own."""
+    env = {**os.environ, "HF_HOME": str(cache), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code, *args]
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def build(source: Path, out: Path, *options: str) -> None:
+    result = CliRunner().invoke(app, ["build", "--source", str(source), "--out", str(out), *options])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.fixture
+def small(raw: dict[str, Any], save: Save, tmp_path: Path) -> Path:
+    out = tmp_path / "here" / "easg-bench"
+    build(save(raw), out)
+    return out
+
+
+COUNT = """
+import sys
+from datasets import load_dataset
+print(*[len(load_dataset("easg-bench", config, split="test")) for config in sys.argv[1:]])
+"""
+
+
+@pytest.mark.real
+def test_the_real_dataset_loads_by_name_and_a_rebuild_is_never_stale(
+    upstream: Path, real_build: Path, tmp_path: Path
+) -> None:
+    cache, here = tmp_path / "cache", tmp_path / "here"
+    configs = ["default", *TYPES, "narrations", "graphs"]
+    assert python(COUNT, real_build.parent, cache, *configs) == "1807 668 284 315 272 268 221 6250"
+    build(upstream, here / "easg-bench", "--same-frame", "all")  # another folder of the same name
+    assert python(COUNT, here, cache, *configs) == "1820 668 287 319 275 271 221 6250"
+    build(upstream, here / "easg-bench")  # the same folder, rebuilt
+    assert python(COUNT, here, cache, *configs[:3]) == "1807 668 284"
+
+
+@pytest.mark.real
+def test_every_real_config_loads_with_its_features(real_build: Path) -> None:
+    counts = {config: len(easg_bench.load(real_build, config)) for config in CONFIGS}
+    assert counts == dict(zip(CONFIGS, (1807, 668, 284, 315, 272, 268, 221, 6250), strict=True))
+
+
+def test_a_rebuilt_folder_is_read_fresh_in_a_fresh_process(
+    raw: dict[str, Any], save: Save, small: Path, tmp_path: Path
+) -> None:
+    code = "from datasets import load_dataset; print(load_dataset('easg-bench', split='test')[0]['context'])"
+    assert python(code, small.parent, tmp_path / "cache") == raw["narrations"]["kitchen"]
+    raw["narrations"]["kitchen"] = raw["narrations"]["kitchen"].replace("cup", "mug")  # as many bytes, as many rows
+    build(save(raw), small)
+    assert python(code, small.parent, tmp_path / "cache") == raw["narrations"]["kitchen"]
+
+
+def test_a_file_rewritten_in_place_is_read_fresh_by_load(small: Path) -> None:
+    (path,) = small.glob("data/direct-*")
+    assert len(easg_bench.load(small, "direct")) == 4
+    pq.write_table(pq.read_table(path).slice(0, 1), path)
+    assert len(easg_bench.load(small, "direct")) == 1
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_config_of_a_folder_loads_with_its_features(config: str, small: Path) -> None:
+    """H06: a folder of the data repo loads without a loading script."""
+    assert not list(small.rglob("*.py"))
+    data = easg_bench.load(str(small), config)
+    assert data.features == CONFIGS[config]
+    assert len(data) > 0
+    assert data[0]["clip"] == "kitchen"
+
+
+def test_no_remote_code_and_no_warning_on_the_way(small: Path, tmp_path: Path) -> None:
+    """H07"""
+    for folder in ("videoqa", "builder", "metrics", "tasks", "space", "demo", "."):
+        for path in (ROOT / folder).glob("*.py" if folder == "." else "**/*.py"):
+            assert not re.search(r"trust_remote_code\s*=\s*True", path.read_text(encoding="utf-8")), path
+    code = (
+        "import easg_bench, sys, warnings; warnings.simplefilter('error');"
+        "print(*[len(easg_bench.load('easg-bench', c)) for c in sys.argv[1:]])"
+    )
+    assert python(code, small.parent, tmp_path / "cache", *CONFIGS) == "17 3 4 5 3 2 2 7"
+
+
+def test_rows_with_a_gold_and_rows_without_go_together(tmp_path: Path) -> None:
+    """H08: a column that is null in all rows of one file and filled in another has one type all the same."""
+    row = dict.fromkeys(FEATURES) | {"id": "a", "context": "", "evidence": []}
+    shown = {"graph": "g", "frame": 1, "seconds": 0.1, "object": "cup", "box": [0.0, 0.0, 1.0, 1.0]}
+    chosen = row | {"choices": ["x", "y"], "gold": 3, "frame": 7, "start_s": 0.5, "evidence": [shown]}
+    parts = []
+    for name, rows in {"subset": [chosen], "full": [row, row]}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        pq.write_table(pa.Table.from_pylist(rows, schema=FEATURES.arrow_schema), folder / "a.parquet")
+        (folder / "README.md").write_text(
+            "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n    path: a.parquet\n---\n"
+        )
+        parts.append(easg_bench.load(folder))
+    together = concatenate_datasets(parts)
+    assert together.features == FEATURES
+    assert together["gold"][:] == [3, None, None]
+    assert together["evidence"][:] == [[shown], [], []]
+
+
+def test_rows_are_read_without_any_video_library(small: Path, tmp_path: Path) -> None:
+    """H09"""
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(["torchcodec", "decord", "av"]))  # None: as if not installed
+import easg_bench
+print(*[len(easg_bench.load("easg-bench", config).select(range(2))[:5]["clip"]) for config in sys.argv[1:]])
+"""
+    assert python(code, small.parent, tmp_path / "cache", *CONFIGS) == " ".join(["2"] * len(CONFIGS))
+
+
+def test_an_unknown_config_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"config 'why': the configs are default, purpose, direct, .*, graphs"):
+        easg_bench.load(tmp_path, "why")
+
+
+def test_columns_that_differ_are_named(small: Path) -> None:
+    (path,) = small.glob("data/direct-*")
+    table = pq.read_table(path).drop_columns(["gold"]).replace_schema_metadata()
+    table = table.append_column("colour", pa.nulls(len(table), pa.string()))
+    table = table.set_column(table.schema.get_field_index("frame"), "frame", pa.array(["x"] * len(table)))
+    pq.write_table(table, path)
+    with pytest.raises(ValueError, match="easg-bench, config direct: these are not the columns") as error:
+        easg_bench.load(small, "direct")
+    assert "gold is missing; colour is unknown; frame is Value('string'), not Value('int32')" in str(error.value)
+
+
+def test_a_name_that_is_no_folder_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    def hub(name: str, config: str, split: str) -> Dataset:
+        asked.append((name, config, split))
+        return Dataset.from_dict({name: [] for name in FEATURES}, features=FEATURES)
+
+    monkeypatch.setattr(easg_bench, "load_dataset", hub)
+    easg_bench.load("somebody/easg-bench", "before")
+    easg_bench.load(split="train")
+    assert asked == [("somebody/easg-bench", "before", "test"), ("easg-bench", "default", "train")]
+
+
+def test_a_name_that_is_nowhere_is_told(tmp_path: Path) -> None:
+    code = """
+import easg_bench
+try:
+    easg_bench.load("somebody/nothing")
+except FileNotFoundError as error:
+    print(error)
+"""
+    assert python(code, tmp_path, tmp_path / "cache").startswith(
+        "somebody/nothing: no such folder here, and no dataset"
+    )
