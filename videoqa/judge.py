@@ -164,8 +164,10 @@ def harmless(text: str, one_line: bool) -> str:
 
 def prompt(rubric: Rubric, item: Item, safe: bool = True) -> Conversation:
     """The judge's conversation. The marks are filled in one pass: braces in the data or the rule mean nothing."""
-    texts = {"context": item.context, "question": item.question, "answer": item.answer, "prediction": item.prediction}
-    filled = {k: harmless(v or "", rubric.one_line and k != "context") if safe else v or "" for k, v in texts.items()}
+    fields = {"context": item.context, "question": item.question, "answer": item.answer, "prediction": item.prediction}
+    # a lone surrogate is no text that a tokenizer or a server takes
+    texts = {k: (v or "").encode("utf-8", "replace").decode() for k, v in fields.items()}
+    filled = {k: harmless(v, rubric.one_line and k != "context") if safe else v for k, v in texts.items()}
     filled["rule"] = rubric.rule
     user = _FIELD.sub(lambda m: filled[m[1]], rubric.layout)
     return [{"role": "system", "content": rubric.system}, {"role": "user", "content": user}]
@@ -338,7 +340,7 @@ class Judge:
     @property
     def key(self) -> str:
         """Names everything that moves a score: "smollm2 transformers float32, dist greedy, easg-bench-1a2b3c4d"."""
-        how = [self.mode, self.sampling]
+        how: list[str] = [self.mode, self.sampling]
         if self.sampling == "paper" and self.mode != "dist":
             how.append(f"seed {self._sampling.seed}")
         if self.reading == "script":
@@ -362,22 +364,25 @@ class Judge:
         """The verdict in a reply, by this judge's way of reading."""
         return read_as_script(text) if self.reading == "script" else read_reply(text, self.rubric)
 
+    @property
+    def empty(self) -> Verdict:
+        """What an empty answer gets without asking: the lowest score, counted apart."""
+        return Verdict(float(self.rubric.values[0]), "empty_prediction")
+
+    def prompt(self, item: Item) -> Conversation | None:
+        """The prompt for an item; None where the answer is empty, also behind a thinking block."""
+        answer = (without_thinking(item.prediction or "") or "").strip()
+        return prompt(self.rubric, replace(item, prediction=answer), self.safe) if answer else None
+
     def rate(self, items: Sequence[Item]) -> Iterator[tuple[int, Verdict]]:
-        """Rate each item; verdicts come as they are known, with the item's index. An answer that is empty (also behind
-        a thinking block) gets the lowest score without asking."""
-        ask: list[int] = []
-        conversations = []
-        for index, item in enumerate(items):
-            answer = without_thinking(item.prediction or "") or ""
-            if answer.strip():
-                ask.append(index)
-                conversations.append(prompt(self.rubric, replace(item, prediction=answer.strip()), self.safe))
-            else:
-                yield index, Verdict(float(self.rubric.values[0]), "empty_prediction")
-        yield from ((ask[k], verdict) for k, verdict in self.rate_prompts(conversations))
+        """Rate each item; verdicts come as they are known, with the item's index."""
+        prompts = [self.prompt(item) for item in items]
+        yield from ((index, self.empty) for index, p in enumerate(prompts) if p is None)
+        ask = [index for index, p in enumerate(prompts) if p is not None]
+        yield from ((ask[k], v) for k, v in self.rate_prompts([p for p in prompts if p is not None]))
 
     def rate_prompts(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Verdict]]:
-        """As `rate`, for prompts that are made already."""
+        """As `rate`, for prompts that `prompt` made."""
         if self.mode == "dist":
             yield from self._distributions(conversations)
             return

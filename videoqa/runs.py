@@ -11,20 +11,25 @@ prompt that a judge has rated once is never rated again.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
+import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from videoqa.engines import Conversation
-from videoqa.judge import Judge, Verdict
+from videoqa.engines import Conversation, Engine
+from videoqa.judge import Item, Judge, Verdict
+from videoqa.scores import Calibration, Scored, Scores, summarize
+
+Row = Mapping[str, Any]  # a question: id, clip, type, question, answer, context
 
 # -- lines ------------------------------------------------------------------------------------------------------------
 
@@ -122,7 +127,7 @@ class Run:
         self.answers_file = Lines(self.folder / "answers.jsonl")
         self.verdicts_file = Lines(self.folder / "verdicts.jsonl")
 
-    @contextmanager
+    @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Keep a second process from running the same run at the same time."""
         with (self.folder / ".lock").open("w") as lock:
@@ -213,19 +218,149 @@ def prompt_hash(conversation: Conversation) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def rate_prompts_once(
-    judge: Judge, conversations: Sequence[Conversation], store: VerdictStore | None
-) -> Iterator[tuple[int, Verdict]]:
-    """Judge.rate_prompts, but each different prompt is asked once, and not at all if the store knows it."""
+def rate_once(judge: Judge, items: Sequence[Item], store: VerdictStore | None) -> Iterator[tuple[int, Verdict]]:
+    """Judge.rate, but each different prompt is asked once, and not at all if the store knows it."""
+    conversations: dict[str, Conversation] = {}
     waiting: dict[str, list[int]] = {}
-    for index, conversation in enumerate(conversations):
+    for index, item in enumerate(items):
+        conversation = judge.prompt(item)
+        if conversation is None:
+            yield index, judge.empty
+            continue
         key = prompt_hash(conversation)
         if store is not None and (verdict := store.get(key)) is not None:
             yield index, verdict
         else:
+            conversations[key] = conversation
             waiting.setdefault(key, []).append(index)
     keys = list(waiting)
-    for k, verdict in judge.rate_prompts([conversations[waiting[key][0]] for key in keys]):
+    for k, verdict in judge.rate_prompts([conversations[key] for key in keys]):
         if store is not None:
             store.put(keys[k], verdict)
         yield from ((index, verdict) for index in waiting[keys[k]])
+
+
+# -- the steps of a run -----------------------------------------------------------------------------------------------
+
+
+def data_revision(rows: Sequence[Row]) -> str:
+    """Identifies a set of questions by its content, wherever it was loaded from."""
+    kept = [[row[k] for k in ("id", "type", "question", "answer", "context")] for row in rows]
+    return short_hash(json.dumps(kept, ensure_ascii=True))
+
+
+def even_sample(rows: Sequence[Row], limit: int | None) -> list[Row]:
+    """At most `limit` rows, the same number of each type as far as there are so many, spread evenly over each type's
+    rows and kept in their order."""
+    if limit is None or limit >= len(rows):
+        return list(rows)
+    if limit < 1:
+        raise ValueError(f"limit {limit}: at least 1 row")
+    by_type: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        by_type.setdefault(row["type"], []).append(index)
+    quota = dict.fromkeys(by_type, 0)
+    while sum(quota.values()) < limit:
+        fewest = min((t for t in by_type if quota[t] < len(by_type[t])), key=lambda t: quota[t])
+        quota[fewest] += 1
+    chosen = {by_type[t][i * len(by_type[t]) // n] for t, n in quota.items() for i in range(n)}
+    return [rows[i] for i in sorted(chosen)]
+
+
+def answer_rows(
+    engine: Engine, rows: Sequence[Row], conversations: Sequence[Conversation], run: Run, *, max_new_tokens: int
+) -> Iterator[dict[str, Any]]:
+    """Ask the model what the run lacks; every answer is on disk when its line comes out here. A row that failed has
+    prediction None and its error, and is asked again the next time."""
+    known = run.answers()
+    todo = [i for i, row in enumerate(rows) if known.get(row["id"], {"error": "not asked"})["error"] is not None]
+    replies = engine.generate([conversations[i] for i in todo], max_new_tokens=max_new_tokens)
+    for k, reply in replies:
+        text = None if reply.text is None else reply.text.strip()
+        line = {"id": rows[todo[k]]["id"], "prediction": text, "error": reply.error, "finished": reply.finished}
+        run.answers_file.append(line)
+        yield line
+
+
+def judge_rows(
+    judge: Judge, rows: Sequence[Row], predictions: Mapping[str, str | None], run: Run, store: VerdictStore | None
+) -> Iterator[tuple[str, Verdict]]:
+    """Rate the answers and, for the calibration, the ground truths that the run has no verdict on yet. Both go to the
+    judge together, since the rows of a clip share their prompt's beginning. Judge errors are tried again."""
+    asked: list[tuple[Row, str]] = []
+    items = []
+    for of in ("answer", "truth"):
+        known = run.verdicts(judge.key, of)
+        for row in rows:
+            if of == "answer" and row["id"] not in predictions:
+                continue
+            if row["id"] not in known or known[row["id"]].status == "judge_error":
+                text = predictions[row["id"]] if of == "answer" else row["answer"]
+                asked.append((row, of))
+                items.append(Item(row["question"], row["answer"], text, row["context"]))
+    for index, verdict in rate_once(judge, items, store):
+        row, of = asked[index]
+        run.verdicts_file.append({"id": row["id"], "of": of, "judge": judge.key, **line_of(verdict)})
+        yield row["id"], verdict
+
+
+def scored(rows: Sequence[Row], verdicts: Mapping[str, Verdict]) -> list[Scored]:
+    """The rows that have a verdict, as records for videoqa.scores."""
+    return [
+        Scored(row["id"], row["clip"], row["type"], verdicts[row["id"]].score, verdicts[row["id"]].status)
+        for row in rows
+        if row["id"] in verdicts
+    ]
+
+
+def score_run(run: Run, rows: Sequence[Row], judge: str) -> Scores:
+    """Equation 1 on the run's verdicts: the judge's scores of the answers over its scores of the ground truths."""
+    key = f"{judge}, data {data_revision(rows)}"
+    calibration = Calibration.of(key, scored(rows, run.verdicts(judge, "truth")))
+    return summarize(scored(rows, run.verdicts(judge, "answer")), calibration, key=key)
+
+
+SCORES_FORMAT = 1
+
+
+def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
+    """What scores.json holds: everything that a number needs to be compared with another."""
+    scores = score_run(run, rows, judge.key)
+    verdicts = run.verdicts(judge.key, "answer")
+    masses = [v.mass for v in verdicts.values() if v.mass is not None]
+    truths = run.verdicts(judge.key, "truth")
+    calibration = Calibration.of(scores.key, scored(rows, truths))
+    return {
+        "format": SCORES_FORMAT,
+        "model": run.config["model"],
+        "kind": "language-only",
+        "prompt": run.config["prompt"],
+        "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
+        "judge": {
+            "key": judge.key,
+            "model": judge.engine.name,
+            "settings": judge.engine.settings,
+            "mode": judge.mode,
+            "sampling": judge.sampling,
+            "reading": judge.reading,
+            "rubric": f"{judge.rubric.name}-{judge.rubric.fingerprint}",
+            "mass": sum(masses) / len(masses) if masses else None,
+        },
+        "calibration": {"means": dict(calibration.means), "n": len(truths)},
+        "types": {t: asdict(s) for t, s in scores.by_type.items()},
+        "avg": asdict(scores.avg),
+        "types_missing": list(scores.types_missing),
+        "versions": _versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(sys.argv),
+    }
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in ("easg-bench", "datasets", "transformers", "torch", "vllm", "scipy"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

@@ -12,8 +12,8 @@ flip a token: `settings` says which was used.
 
 from __future__ import annotations
 
+import hashlib
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
+from videoqa.engines.chat import control_tokens, render
 
 TAIL = 32  # characters of a prompt's end that decide how what follows is split into tokens
 
@@ -38,7 +39,7 @@ def shared_length(a: Sequence[int], b: Sequence[int]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def plan_groups(ids: Sequence[Sequence[int]]) -> list[Group]:
+def plan_groups(ids: Sequence[list[int]]) -> list[Group]:
     """Group rows so that few tokens go through the model: shared prefixes once, the rests row by row.
 
     Rows are taken in the order of their ids; one more row joins a group where what it saves (its share of the prefix)
@@ -76,6 +77,7 @@ class TransformersEngine:
     "float16". `device`: "auto", "cpu", "cuda", ... `prefix_reuse=False` is for measuring what reuse brings.
     """
 
+    _model: Any
     can_choose = True
     can_force = True
 
@@ -101,7 +103,7 @@ class TransformersEngine:
         if dtype not in ("float32", "bfloat16", "float16"):
             raise ValueError(f"dtype {dtype!r}: allowed are auto, float32, bfloat16, float16")
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(model)
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
             config = AutoConfig.from_pretrained(model)
             self._model = AutoModelForCausalLM.from_pretrained(
                 model,
@@ -113,7 +115,7 @@ class TransformersEngine:
         if not self._tokenizer.chat_template:
             raise ValueError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
         if device != "auto":
-            self._model.to(device)
+            self._model = self._model.to(torch.device(device))
         self._model.eval()
         text_config = config.get_text_config()
         self._limit = getattr(text_config, "max_position_embeddings", None) or math.inf
@@ -123,30 +125,14 @@ class TransformersEngine:
         self._batch_size = batch_size
         ends = self._model.generation_config.eos_token_id
         self._ends = {*(ends if isinstance(ends, list) else [ends]), self._tokenizer.eos_token_id} - {None}
-        specials = [t for t in self._tokenizer.all_special_tokens if len(t) > 2]
-        self._special = re.compile("|".join(map(re.escape, sorted(specials, key=len, reverse=True))) or r"(?!)")
-        self._paths: dict[tuple[str, tuple[str, ...]], tuple[int, dict[str, tuple[int, ...]]]] = {}
+        self._control = control_tokens(self._tokenizer)
         self.name = model
-        self.settings = {"engine": "transformers", "dtype": dtype}
+        self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model, config)}
 
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def _text(self, conversation: Conversation, start: str) -> str:
-        import jinja2
-
-        # A control token inside a question or an answer would end the turn: a blank makes it plain text.
-        messages = [{**m, "content": self._special.sub(_with_blank, m["content"])} for m in conversation]
-        # Thinking is switched off where the template knows the switch: an answer is asked for, not an essay.
-        options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
-        try:
-            return self._tokenizer.apply_chat_template(messages, **options) + start
-        except jinja2.TemplateError:
-            if messages[0]["role"] != "system" or len(messages) < 2:
-                raise
-        # Templates without a system role (Gemma): its text goes before the first user turn.
-        system, user, *rest = messages
-        merged = [{**user, "content": f"{system['content']}\n\n{user['content']}"}, *rest]
-        return self._tokenizer.apply_chat_template(merged, **options) + start
+        return render(self._tokenizer, conversation, start, self._control)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return self._tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -316,8 +302,12 @@ class TransformersEngine:
         ids = self._encode(texts)
         # Rows whose choices are split alike go together; with one template and one start that is all of them.
         alike: dict[tuple[int, tuple], list[int]] = defaultdict(list)
+        known: dict[str, tuple[int, dict[str, tuple[int, ...]]]] = {}
         for row, text in enumerate(texts):
-            dropped, paths = self._choice_paths(text[-TAIL:], tuple(choices))
+            tail = text[-TAIL:]  # the same for all rows of one template, so the choices are tokenized once
+            if tail not in known:
+                known[tail] = self._choice_paths(tail, choices)
+            dropped, paths = known[tail]
             if error := self._too_long(len(ids[row]), max(map(len, paths.values()))):
                 yield row, ChoiceLogprobs(None, error, len(ids[row]))
             else:
@@ -331,17 +321,12 @@ class TransformersEngine:
                 for row, logprobs in zip(batch.rows, found, strict=True):
                     yield row, ChoiceLogprobs(logprobs, None, len(ids[row]))
 
-    def _choice_paths(self, tail: str, choices: tuple[str, ...]) -> tuple[int, dict[str, tuple[int, ...]]]:
-        """How many ids at the end of the prompt change when a choice follows (a blank may join it), and the ids of
-        each choice from there."""
-        if (tail, choices) not in self._paths:
-            base, *full = self._encode([tail, *(tail + c for c in choices)])
-            kept = min(shared_length(base, f) for f in full)
-            self._paths[tail, choices] = (
-                len(base) - kept,
-                {c: tuple(f[kept:]) for c, f in zip(choices, full, strict=True)},
-            )
-        return self._paths[tail, choices]
+    def _choice_paths(self, tail: str, choices: Sequence[str]) -> tuple[int, dict[str, tuple[int, ...]]]:
+        """How many ids at the end of the prompt change when a choice follows (a blank may join it), and the ids of each
+        choice from there: "Score: " + "10" may be (..., ":", " ") + ("1", "0") or (..., ":") + (" 10",)."""
+        base, *full = self._encode([tail, *(tail + choice for choice in choices)])
+        kept = min(shared_length(base, ids) for ids in full)
+        return len(base) - kept, {c: tuple(ids[kept:]) for c, ids in zip(choices, full, strict=True)}
 
     def _walk(
         self, batch: _Batch, paths: dict[str, tuple[int, ...]], temperature: float, top_p: float
@@ -351,7 +336,7 @@ class TransformersEngine:
 
         import torch
 
-        known = {(): _log_probabilities(batch.logits, temperature, top_p)}
+        known: dict[tuple[int, ...], Any] = {(): _log_probabilities(batch.logits, temperature, top_p)}
         for inner in sorted({p[:n] for p in paths.values() for n in range(1, len(p))}, key=len):
             branch = copy.copy(batch)
             branch.cache = _select(batch.cache, torch.arange(len(batch.rows), device=batch.mask.device))
@@ -370,8 +355,20 @@ class TransformersEngine:
         return [{choice: columns[choice][k] for choice in paths} for k in range(len(batch.rows))]
 
 
-def _with_blank(match: re.Match[str]) -> str:
-    return f"{match[0][0]} {match[0][1:]}"
+def revision(model: str, config: Any = None) -> str:
+    """Tells two models of the same name apart: the Hub's commit, or a hash over a folder's config and weights (their
+    sizes, beginnings and ends: enough to see a changed file without reading gigabytes)."""
+    if not Path(model).is_dir():
+        return (getattr(config, "_commit_hash", None) or "unknown")[:12]
+    digest = hashlib.sha256()
+    for path in sorted(Path(model).glob("*")):
+        if path.suffix in (".json", ".jinja", ".safetensors", ".bin", ".gguf", ".model"):
+            with path.open("rb") as file:
+                digest.update(f"{path.name} {path.stat().st_size}".encode())
+                digest.update(file.read(1 << 16))
+                file.seek(max(0, path.stat().st_size - (1 << 16)))
+                digest.update(file.read())
+    return digest.hexdigest()[:12]
 
 
 def _select(cache: Any, rows: Any) -> Any:
@@ -398,7 +395,7 @@ def _nucleus(logits: Any, temperature: float, top_p: float) -> tuple[Any, Any]:
 
 
 def _log_probabilities(logits: Any, temperature: float, top_p: float) -> Any:
-    """(rows, vocabulary): log-probability of each token when drawn at `temperature` from the top_p part."""
+    """(rows, vocabulary): log-probability of each token when drawn from the top_p part."""
     import torch
 
     if top_p >= 1:
@@ -408,7 +405,7 @@ def _log_probabilities(logits: Any, temperature: float, top_p: float) -> Any:
 
 
 def _pick(logits: Any, temperature: float, top_p: float, random: list[Any]) -> Any:
-    """The next token of each row, (rows,) on the CPU: the most likely, or drawn from the top_p part at `temperature`."""
+    """The next token of each row, (rows,) on the CPU: the most likely, or drawn from the top_p part."""
     import torch
 
     if temperature == 0:

@@ -1,0 +1,327 @@
+"""`easg-bench`: answer | judge | report | run.
+
+    easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
+
+Exit codes: 0 done; 2 a wrong argument or file, said in one line; 3 done, but some rows failed: run it again and only
+those are asked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from tqdm import tqdm
+
+from videoqa.engines import Engine, open_engine
+from videoqa.judge import OURS, Item, Judge, Mode, read_rubric
+from videoqa.prompts import MAX_NEW_TOKENS, PROMPTS
+from videoqa.runs import (
+    Row,
+    Run,
+    RunMismatch,
+    VerdictStore,
+    answer_rows,
+    data_revision,
+    default_store,
+    even_sample,
+    judge_rows,
+    line_of,
+    result,
+    write_json,
+)
+from videoqa.scores import PAPER_TABLE2, TYPES
+
+REPO = "easg-bench"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Run a model on EASG-Bench, have its answers judged, and read the scores.",
+)
+
+SPEC = "a folder or Hub id; vllm:ID; server:NAME@http://HOST/v1; options behind a question mark"
+Data = Annotated[str, typer.Option(help="The dataset: a folder that the builder wrote, or a Hub repo.")]
+Config = Annotated[str, typer.Option(help="Config of the dataset: default, or one question type.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only N rows, evenly over the types.")]
+Out = Annotated[Path, typer.Option(help="The run folder; a run that was stopped goes on there.")]
+Model = Annotated[str, typer.Option(help=f"The model under test: {SPEC}.")]
+Prompt = Annotated[Literal["blind", "narrations"], typer.Option(help="What the model sees beside the question.")]
+MaxTokens = Annotated[int, typer.Option("--max-new-tokens", min=1, help="Longest answer.")]
+JudgeSpec = Annotated[str, typer.Option("--judge", help=f"The judge: {SPEC}.")]
+RubricName = Annotated[str, typer.Option("--rubric", help="`ours`, `paper` (after `easg-bench fetch`), or a file.")]
+ModeOption = Annotated[
+    Mode | None,
+    typer.Option(help="dist: one pass, the score's distribution (default where the engine has it); score; paper."),
+]
+Sampling = Annotated[Literal["greedy", "paper"], typer.Option(help="paper: the paper's temperature and top_p.")]
+Reading = Annotated[
+    Literal["ours", "script"], typer.Option(help="script: unreadable is 0, as in the public script (mode paper).")
+]
+Explain = Annotated[int, typer.Option(min=0, help="Have the judge explain its N lowest scores.")]
+Store = Annotated[Path | None, typer.Option(help="Folder of the verdict store (default: in the HF cache folder).")]
+DtypeOption = Annotated[
+    Literal["auto", "float32", "bfloat16", "float16"],
+    typer.Option("--dtype", help="auto: float32 on CPU, bfloat16 on GPU."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, ...")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Rows that go through a local model together.")]
+
+
+@app.command()
+def run(
+    model: Model,
+    judge: JudgeSpec,
+    data: Data = REPO,
+    config: Config = "default",
+    limit: Limit = None,
+    out: Out = Path("runs/run"),
+    prompt: Prompt = "narrations",
+    max_new_tokens: MaxTokens = MAX_NEW_TOKENS,
+    rubric: RubricName = "ours",
+    mode: ModeOption = None,
+    sampling: Sampling = "greedy",
+    reading: Reading = "ours",
+    explain: Explain = 0,
+    store: Store = None,
+    dtype: DtypeOption = "auto",
+    device: Device = "auto",
+    batch_size: BatchSize = 8,
+) -> None:
+    """Answer, judge and report in one go. A run that was stopped goes on where it stopped."""
+    local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    engine = open_engine(model, **local)
+    rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens)
+    with opened.alone():
+        failed = _answer(engine, rows, opened)
+        rater = _judge(engine if judge == model else open_engine(judge, **local), rubric, mode, sampling, reading)
+        failed += _rate(rater, rows, opened, store, explain)
+    report([out])
+    _finish(failed, out)
+
+
+@app.command()
+def answer(
+    model: Model,
+    data: Data = REPO,
+    config: Config = "default",
+    limit: Limit = None,
+    out: Out = Path("runs/run"),
+    prompt: Prompt = "narrations",
+    max_new_tokens: MaxTokens = MAX_NEW_TOKENS,
+    dtype: DtypeOption = "auto",
+    device: Device = "auto",
+    batch_size: BatchSize = 8,
+) -> None:
+    """Let a model answer the questions."""
+    engine = open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
+    rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens)
+    with opened.alone():
+        _finish(_answer(engine, rows, opened), out)
+
+
+@app.command()
+def judge(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with answers.")],
+    judge: JudgeSpec,
+    rubric: RubricName = "ours",
+    mode: ModeOption = None,
+    sampling: Sampling = "greedy",
+    reading: Reading = "ours",
+    explain: Explain = 0,
+    store: Store = None,
+    dtype: DtypeOption = "auto",
+    device: Device = "auto",
+    batch_size: BatchSize = 8,
+) -> None:
+    """Rate the answers of a run, and the ground truth for the calibration. Several judges' results stand side by
+    side."""
+    opened = Run(run_folder)
+    rows = _rows_of(opened)
+    engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
+    rater = _judge(engine, rubric, mode, sampling, reading)
+    with opened.alone():
+        failed = _rate(rater, rows, opened, store, explain)
+    report([run_folder])
+    _finish(failed, run_folder)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with scores.")],
+) -> None:
+    """Print the scores of runs beside the paper's."""
+    results = [(path, json.loads(path.read_text(encoding="utf-8"))) for folder in runs for path in _results(folder)]
+    _console().print(_table([found for _, found in results]))
+    for path, found in results:
+        print(f"{path.parent}: judge {found['judge']['key']}")
+        if found["judge"]["mode"] == "dist":
+            print(f"  mass on the allowed scores: {found['judge']['mass']:.3f} (below 0.9 the scores mean little)")
+
+
+# -- the steps --------------------------------------------------------------------------------------------------------
+
+
+def _begin(
+    engine: Engine, data: str, config: str, limit: int | None, out: Path, prompt: str, max_new_tokens: int
+) -> tuple[list[Row], Run]:
+    """The rows and the run folder, which is made or found to be of the same run."""
+    rows = even_sample(_load(data, config), limit)
+    settings = {
+        "format": 1,
+        "data": _where(data),
+        "config": config,
+        "limit": limit,
+        "revision": data_revision(rows),
+        "rows": len(rows),
+        "model": engine.name,
+        "model_settings": engine.settings,
+        "prompt": str(prompt),
+        "max_new_tokens": max_new_tokens,
+    }
+    return rows, Run(out, settings)
+
+
+def _load(data: str, config: str) -> list[Row]:
+    import easg_bench
+
+    return list(easg_bench.load(_where(data), config))
+
+
+def _where(data: str) -> str:
+    """A folder by its full path, so that a run can be gone on with from another folder; a Hub repo as it is."""
+    return str(Path(data).resolve()) if Path(data).is_dir() else data
+
+
+def _rows_of(run: Run) -> list[Row]:
+    """The questions of a run, checked to be those that were answered."""
+    rows = even_sample(_load(run.config["data"], run.config["config"]), run.config["limit"])
+    if data_revision(rows) != run.config["revision"]:
+        raise RunMismatch(
+            f"{run.folder} was answered on revision {run.config['revision']} of {run.config['data']}, which is now "
+            f"{data_revision(rows)}: run it again with another --out"
+        )
+    return rows
+
+
+def _judge(engine: Engine, rubric: str, mode: Mode | None, sampling: Any, reading: Any) -> Judge:
+    known = {"ours": OURS}
+    read = known[rubric] if rubric in known else read_rubric(rubric)
+    return Judge(engine, read, mode or ("dist" if engine.can_choose else "score"), sampling, reading)
+
+
+def _answer(engine: Engine, rows: list[Row], run: Run) -> int:
+    """Answer what is missing; the number of rows that failed."""
+    ask = PROMPTS[run.config["prompt"]]
+    conversations = [ask(row["question"], row["context"]) for row in rows]
+    have = sum(line["error"] is None for line in run.answers().values())
+    failed = []
+    with tqdm(total=len(rows), initial=have, desc="answers", unit="row") as bar:
+        for line in answer_rows(engine, rows, conversations, run, max_new_tokens=run.config["max_new_tokens"]):
+            bar.update()
+            if line["error"] is not None:
+                failed.append(line)
+    for line in failed[:10]:
+        print(f"no answer: {line['id']}: {line['error']}", file=sys.stderr)
+    return len(failed)
+
+
+def _rate(judge: Judge, rows: list[Row], run: Run, store: Path | None, explain: int) -> int:
+    """Rate what has no verdict yet and write the result; the number of rows that failed."""
+    predictions = {k: line["prediction"] for k, line in run.answers().items() if line["error"] is None}
+    kept = VerdictStore(store or default_store(), judge.key)
+    known = sum(v.status != "judge_error" for of in ("answer", "truth") for v in run.verdicts(judge.key, of).values())
+    failed = []
+    with tqdm(total=len(predictions) + len(rows), initial=known, desc="verdicts", unit="row") as bar:
+        for identifier, verdict in judge_rows(judge, rows, predictions, run, kept):
+            bar.update()
+            if verdict.status == "judge_error":
+                failed.append((identifier, verdict.raw))
+    for identifier, why in failed[:10]:
+        print(f"no verdict: {identifier}: {why}", file=sys.stderr)
+    if explain:
+        _explain(judge, rows, run, explain)
+    write_json(run.scores_path(judge.key), result(run, rows, judge))
+    return len(failed)
+
+
+def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
+    """Add the judge's reasons for its lowest scores to the verdict lines."""
+    verdicts = run.verdicts(judge.key, "answer")
+    answers = run.answers()
+    wanted = [r for r in rows if (v := verdicts.get(r["id"])) and v.status == "ok" and not v.explanation]
+    wanted = sorted(wanted, key=lambda r: (verdicts[r["id"]].score, r["id"]))[:lowest]
+    items = [Item(r["question"], r["answer"], answers[r["id"]]["prediction"], r["context"]) for r in wanted]
+    given = [verdicts[r["id"]] for r in wanted]
+    for index, text in tqdm(judge.explain(items, given), total=len(items), desc="explanations", unit="row"):
+        line = line_of(replace(given[index], explanation=text))
+        run.verdicts_file.append({"id": wanted[index]["id"], "of": "answer", "judge": judge.key, **line})
+
+
+def _finish(failed: int, out: Path) -> None:
+    if failed:
+        print(f"{failed} rows failed; the same command asks only for them again ({out})", file=sys.stderr)
+        raise typer.Exit(3)
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def _results(folder: Path) -> list[Path]:
+    """The result files of a run folder, the first judge's first."""
+    found = sorted(folder.glob("scores*.json"), key=lambda p: (p.name != "scores.json", p.name))
+    if not found:
+        raise FileNotFoundError(f"{folder} has no scores.json: run `easg-bench judge {folder}` first")
+    return found
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=140)
+
+
+def _table(results: list[dict[str, Any]]) -> Any:
+    """The runs' relative scores with intervals and counts, and the paper's Table 2."""
+    from rich.table import Table
+
+    table = Table(title="Relative score x 100 (95% interval), by question type")
+    table.add_column("")
+    for name in (*TYPES, "Avg."):
+        table.add_column(name, justify="right")
+    for found in results:
+        columns = [*(found["types"].get(t) for t in TYPES), found["avg"]]
+        table.add_row(f"{Path(found['model']).name} ({found['prompt']})", *map(_relative, columns), style="bold")
+        for label, key in (("  n", "n"), ("  unreadable", "unreadable"), ("  empty", "empty"), ("  mean 1-10", "mean")):
+            table.add_row(label, *(_count(c, key) for c in columns))
+        table.add_section()
+    for row in PAPER_TABLE2:
+        name = f"{row.model} ({row.kind}, paper's judge)"
+        table.add_row(name, *(f"{row.scores[t]:.2f}" for t in TYPES), f"{row.avg:.2f}", style="dim")
+    return table
+
+
+def _relative(summary: dict[str, Any] | None) -> str:
+    if summary is None or summary["relative"] is None:
+        return "-"
+    interval = summary["interval"]
+    return f"{summary['relative']:.2f}" + (f"\n({interval[0]:.1f}-{interval[1]:.1f})" if interval else "")
+
+
+def _count(summary: dict[str, Any] | None, key: str) -> str:
+    value = None if summary is None else summary.get(key)
+    return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    """The command line: errors that a user can mend are one line, not a traceback."""
+    try:
+        app()
+    except (ValueError, OSError, ImportError) as error:
+        print(f"easg-bench: {error}", file=sys.stderr)
+        sys.exit(2)
