@@ -546,6 +546,8 @@ def test_a_full_video_without_the_clips_place_is_an_error(tmp_path: Path) -> Non
     files = video_files(touch(tmp_path, "v1.mp4"))
     with pytest.raises(VideoError, match=r"clip c1: only the full video .*v1\.mp4 is there"):
         find_video(files, "c1", "v1", 100.0, None)
+    with pytest.raises(VideoError, match=r"clip c1: 100.0 s to 90.0 s is no part of the full video .*v1\.mp4"):
+        find_video(files, "c1", "v1", 100.0, 90.0)
 
 
 def test_a_clip_that_is_the_whole_video_needs_no_place(tmp_path: Path) -> None:

@@ -166,13 +166,12 @@ def _sample(video: _Video, policy: Policy, start_s: float, end_s: float | None) 
         if t > until + TOLERANCE_S or video.ended_before(t):
             beyond.append(t)
             continue
-        if seconds and shown[0] < seconds[-1]:
-            continue  # seeks in a damaged file may end anywhere
-        if shown[0] not in images:
-            images[shown[0]] = _picture(shown[1], policy.rotate)
+        began = max(shown[0], seconds[-1]) if seconds else shown[0]  # seeks in a damaged file may end anywhere
+        if began not in images:
+            images[began] = _picture(shown[1], policy.rotate)
         elif not policy.pad:
             continue
-        seconds.append(shown[0])
+        seconds.append(began)
 
     if beyond:
         warnings.append(f"nothing is shown at {', '.join(map(_number, beyond))} s, which is behind the end")
@@ -472,6 +471,8 @@ def find_video(
         raise VideoError(f"clip {clip}: no file is named after it or after its video {video or '(not known)'}")
     if clip_start_s is None or clip_end_s is None:
         raise VideoError(f"clip {clip}: only the full video {path} is there, and not known where the clip lies in it")
+    if not 0 <= clip_start_s <= clip_end_s:
+        raise VideoError(f"clip {clip}: {clip_start_s} s to {clip_end_s} s is no part of the full video {path}")
     return Source(path, clip_start_s, clip_end_s, 0.0)
 
 
