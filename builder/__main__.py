@@ -17,7 +17,7 @@ from tqdm import tqdm
 from builder.questions import SameFrame
 from builder.records import BuildError
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 USUAL_NAMES = {
     "annotations": "EASG_unict_master_final.json",

@@ -86,10 +86,12 @@ def check_place(out: Path) -> None:
         return
     if not out.is_dir():
         raise BuildError(f"{out}: is a file; --out names a folder")
-    names = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    ours = {name for name in names if name == "README.md" or re.fullmatch(r"data/[^/]+\.parquet", name)}
-    if names - ours:
-        raise BuildError(f"{out}: holds something else ({min(names - ours)}); choose a new folder or empty this one")
+    data = out / "data"
+    paths = [path for path in out.iterdir() if path != data] + (list(data.iterdir()) if data.is_dir() else [])
+    names = {path.relative_to(out).as_posix() for path in paths}
+    others = sorted(name for name in names if not re.fullmatch(r"README\.md|data/[^/]+\.parquet", name))
+    if others:
+        raise BuildError(f"{out}: holds something else ({others[0]}); choose a new folder or empty this one")
     if names and ("README.md" not in names or MARK not in (out / "README.md").read_text("utf-8", "replace")):
         raise BuildError(
             f"{out}: holds a dataset that this builder did not make; choose a new folder or empty this one"
