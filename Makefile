@@ -1,0 +1,49 @@
+# `make demo` runs the whole path on a small benchmark of our own; `make test` runs the tests. Both set up .venv first.
+#
+# PyTorch: on a machine without a GPU set TORCH_INDEX to PyTorch's CPU index, or several GB of CUDA are installed:
+#   make demo TORCH_INDEX=https://...
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+BIN := .venv/bin
+EXTRAS := local,builder,video,lighteval,space,dev
+
+.PHONY: demo test quick lint space clean
+
+demo: build/demo/README.md build/models/smollm2/config.json
+	$(BIN)/easg-bench run --data build/demo --model build/models/smollm2 --judge build/models/smollm2 \
+		--prompt narrations --out runs/demo --store build/verdicts
+	@echo "The run folder is runs/demo."
+	@echo "A judge of 135M parameters is no judge: these scores prove that the path works, nothing about the model."
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+# without the slow tests (a real language model)
+quick: .venv/installed
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy .
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
+	$(BIN)/python -m pip install --quiet torch -c constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS)]" -c constraints.txt
+	touch $@
+
+# a new build is another data set, so a former run of it is of no use
+build/demo/README.md: .venv/installed easg_bench.py $(wildcard demo/data/*.json builder/*.py)
+	rm -rf runs/demo
+	$(BIN)/python -m builder build --source demo/data --out build/demo
+	touch $@
+
+build/models/smollm2/config.json: .venv/installed demo/model.py
+	$(BIN)/python demo/model.py --out build/models/smollm2
+	touch $@
+
+clean:
+	rm -rf build runs .venv
