@@ -22,8 +22,7 @@ from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import control_tokens, render
-
-TAIL = 32  # characters of a prompt's end that decide how what follows is split into tokens
+from videoqa.engines.choices import TAIL, choice_paths
 
 
 @dataclass
@@ -306,7 +305,7 @@ class TransformersEngine:
         for row, text in enumerate(texts):
             tail = text[-TAIL:]  # the same for all rows of one template, so the choices are tokenized once
             if tail not in known:
-                known[tail] = self._choice_paths(tail, choices)
+                known[tail] = choice_paths(lambda t: self._encode([t])[0], tail, choices)
             dropped, paths = known[tail]
             if error := self._too_long(len(ids[row]), max(map(len, paths.values()))):
                 yield row, ChoiceLogprobs(None, error, len(ids[row]))
@@ -320,13 +319,6 @@ class TransformersEngine:
                     found = self._walk(batch, paths, temperature, top_p)
                 for row, logprobs in zip(batch.rows, found, strict=True):
                     yield row, ChoiceLogprobs(logprobs, None, len(ids[row]))
-
-    def _choice_paths(self, tail: str, choices: Sequence[str]) -> tuple[int, dict[str, tuple[int, ...]]]:
-        """How many ids at the end of the prompt change when a choice follows (a blank may join it), and the ids of each
-        choice from there: "Score: " + "10" may be (..., ":", " ") + ("1", "0") or (..., ":") + (" 10",)."""
-        base, *full = self._encode([tail, *(tail + choice for choice in choices)])
-        kept = min(shared_length(base, ids) for ids in full)
-        return len(base) - kept, {c: tuple(ids[kept:]) for c, ids in zip(choices, full, strict=True)}
 
     def _walk(
         self, batch: _Batch, paths: dict[str, tuple[int, ...]], temperature: float, top_p: float
