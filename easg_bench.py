@@ -6,7 +6,8 @@ A row (real data, shortened):
      "question": "What did the camera wearer do right before putting the jug into the cabinet?",
      "answer": "pick jug", "choices": None, "gold": None, "context": "(1.06s) #C C ...", "frame": 1234,
      "start_s": 40.3, "end_s": 41.9, "clip_start_s": 0.0,
-     "evidence": [{"graph": "...", "frame": 1234, "seconds": 41.13, "object": "jug", "box": [0.1, 0.2, 0.4, 0.5]}]}
+     "evidence": [{"graph": "...", "frame": 1234, "seconds": 41.13, "object": "jug", "box": [0.1, 0.2, 0.4, 0.5],
+                   "attribute": None}]}
 
     >>> import easg_bench
     >>> easg_bench.load("build/easg-bench", "direct")[0]["question"]
@@ -32,6 +33,7 @@ class Evidence(TypedDict):
     seconds: float  # of the full video
     object: str
     box: list[float]  # left, top, right, bottom in 0..1
+    attribute: str | None  # "wooden", where a narration near the frame says so; None also where nobody asked
 
 
 class QA(TypedDict):
@@ -75,6 +77,7 @@ FEATURES = Features(
                 "seconds": Value("float64"),
                 "object": Value("string"),
                 "box": List(Value("float64"), length=4),
+                "attribute": Value("string"),
             }
         ),
     }

@@ -56,6 +56,7 @@ def _evidence(graph: Graph, stage: str, name: str) -> Evidence:
         "seconds": frame / FPS,
         "object": name,
         "box": [box.left, box.top, box.right, box.bottom],
+        "attribute": None,
     }
 
 

@@ -268,7 +268,8 @@ COLUMN_NOTES = {
     "start_s": "precondition of the asked action, seconds of the full video; null for purpose",
     "end_s": "postcondition of the asked action, seconds of the full video; null for purpose",
     "clip_start_s": "where a file of the clip alone starts in the full video; null where unknown",
-    "evidence": "what the pair names: graph (uid), frame, seconds, object, box (left, top, right, bottom; 0..1)",
+    "evidence": "what the pair names: graph (uid), frame, seconds, object, box (left, top, right, bottom; 0..1), "
+    "attribute (an adjective from the narrations; null where none was asked for or found)",
 }
 SAME_FRAME_NOTES = {
     "last": "Of two asked actions of a clip with the same point of no return only the later is kept, as in the paper.",

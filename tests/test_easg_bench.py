@@ -114,6 +114,7 @@ def test_rows_with_a_gold_and_rows_without_go_together(tmp_path: Path) -> None:
     """H08: a column that is null in all rows of one file and filled in another has one type all the same."""
     row = dict.fromkeys(FEATURES) | {"id": "a", "context": "", "evidence": []}
     shown = {"graph": "g", "frame": 1, "seconds": 0.1, "object": "cup", "box": [0.0, 0.0, 1.0, 1.0]}
+    shown["attribute"] = "red"
     chosen = row | {"choices": ["x", "y"], "gold": 3, "frame": 7, "start_s": 0.5, "evidence": [shown]}
     parts = []
     for name, rows in {"subset": [chosen], "full": [row, row]}.items():

@@ -34,8 +34,9 @@ def named(of: Slots, text: str = "") -> tuple[list[str], str | None]:
 
 def test_evidence_says_graph_frame_seconds_object_and_box() -> None:
     evidence, stage = of_action_question(slots(PUT, pnr="jug"), "What ...?", "jug")
+    where = {"graph": "g2", "frame": 60, "seconds": 2.0}
     box = [0.1, 0.2, 0.3, 0.4]
-    assert evidence == [{"graph": "g2", "frame": 60, "seconds": 2.0, "object": "jug", "box": box}]
+    assert evidence == [{**where, "object": "jug", "box": box, "attribute": None}]
     assert stage == "pnr"
 
 
