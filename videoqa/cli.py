@@ -1,4 +1,4 @@
-"""`easg-bench`: answer | judge | report | run.
+"""`easg-bench`: run | answer | judge | report | compare | judge-check.
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -17,6 +17,9 @@ from typing import Annotated, Any, Literal
 import typer
 from tqdm import tqdm
 
+from videoqa import judge_check as check
+from videoqa import scores as scoring
+from videoqa.answers_file import READERS, export_lines, import_run
 from videoqa.engines import Engine, open_engine
 from videoqa.judge import OURS, Item, Judge, Mode, read_rubric
 from videoqa.prompts import MAX_NEW_TOKENS, PROMPTS
@@ -32,6 +35,7 @@ from videoqa.runs import (
     judge_rows,
     line_of,
     result,
+    scored,
     write_json,
 )
 from videoqa.scores import PAPER_TABLE2, TYPES
@@ -164,6 +168,109 @@ def report(
             print(f"  mass on the allowed scores: {found['judge']['mass']:.3f} (below 0.9 the scores mean little)")
 
 
+@app.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A judged run.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another, of the same questions and judge.")],
+) -> None:
+    """Print how much run A is better than run B, row by row: differences with 95% interval and p-value."""
+    a, b = Run(run_a), Run(run_b)
+    if a.config["revision"] != b.config["revision"]:
+        told = (
+            f"{r.folder} has {r.config['rows']} of {r.config['data']}, config {r.config['config']}, revision "
+            f"{r.config['revision']}"
+            for r in (a, b)
+        )
+        raise RunMismatch("only runs on the same questions can be compared: " + "; ".join(told))
+    rows = _rows_of(a)
+    keys_a, keys_b = ([_judge_key(path) for path in _results(folder)] for folder in (run_a, run_b))
+    common = [key for key in keys_a if key in keys_b]
+    if not common:
+        raise RunMismatch(
+            f"no judge has rated both runs; {run_a}: {'; '.join(keys_a)}; {run_b}: {'; '.join(keys_b)}. "
+            "Have one of them rated by the other's judge: easg-bench judge"
+        )
+    for key in common:
+        # one calibration for both: the ground truth was the same, and so was its judge
+        calibration = scoring.Calibration.of(
+            f"{key}, data {a.config['revision']}", scored(rows, a.verdicts(key, "truth"))
+        )
+        mine, theirs = (scored(rows, r.verdicts(key, "answer")) for r in (a, b))
+        found = scoring.compare(mine, theirs, calibration, calibration)
+        _console().print(_differences(found, run_a, run_b))
+        print(f"judge {key}")
+        if left_out := found.only_a + found.only_b + found.unscored:
+            print(f"  {left_out} rows without a score in both runs are left out")
+
+
+@app.command("judge-check")
+def judge_check(
+    judge: JudgeSpec,
+    data: Data = REPO,
+    config: Config = "default",
+    limit: Limit = 30,
+    rubric: RubricName = "ours",
+    mode: ModeOption = None,
+    sampling: Sampling = "greedy",
+    dtype: DtypeOption = "auto",
+    device: Device = "auto",
+    batch_size: BatchSize = 8,
+    out: Annotated[Path | None, typer.Option(help="Write figures and every rating to this JSON file.")] = None,
+) -> None:
+    """Check whether a judge is fit: has it rate right, wrong and empty answers and attacks, about 10 for each row."""
+    pool = _load(data, config)
+    engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
+    rater = _judge(engine, rubric, mode, sampling, "ours")
+    asked = check.probes(even_sample(pool, limit), pool, rater.rubric)
+    other = check.second_seed(rater)
+    verdicts, second = (
+        [v for _, v in sorted(tqdm(check.rate(r, asked), total=len(asked), desc="ratings", unit="row"))] if r else []
+        for r in (rater, other)
+    )
+    found = check.report(rater, asked, verdicts, second)
+    _console().print(check.table(found))
+    print(check.summary(found))
+    if out is not None:
+        ratings = [
+            {"id": p.id, "kind": p.kind, "prediction": p.item.prediction, **line_of(v)}
+            for p, v in zip(asked, verdicts, strict=True)
+        ]
+        write_json(out, {**found.as_dict(), "ratings": ratings})
+    if found.errors:
+        first = next(v.raw for v in verdicts if v.status == "judge_error")
+        print(f"{found.errors} of {found.calls} calls failed, the first: {first}", file=sys.stderr)
+        raise typer.Exit(3)
+
+
+@app.command("import-answers")
+def import_answers(
+    file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
+    data: Data = REPO,
+    config: Config = "default",
+    out: Out = Path("runs/run"),
+    form: Annotated[str, typer.Option("--from", help=f"What wrote the file: {', '.join(READERS)}.")] = "script",
+) -> None:
+    """Make a run of answers that something else wrote; its scores come along if it has them."""
+    if form not in READERS:
+        raise ValueError(f"--from {form}: allowed are {', '.join(READERS)}")
+    rows = _load(data, config)
+    answered = import_run(file, form, rows, out, _where(data), config)
+    judged = sum(one.verdict is not None for one in answered)
+    print(f"{out}: {len(answered)} of {len(rows)} questions answered, {judged} judged")
+
+
+@app.command("export-answers")
+def export_answers(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with answers.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+) -> None:
+    """Write the answers of a run as the public judge script reads and writes them."""
+    opened = Run(run_folder)
+    lines, left_out = export_lines(opened, _rows_of(opened))
+    write_json(out, lines)
+    print(f"{out}: {len(lines)} answers" + (f" ({left_out})" if left_out else ""))
+
+
 # -- the steps --------------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +387,10 @@ def _results(folder: Path) -> list[Path]:
     return found
 
 
+def _judge_key(path: Path) -> str:
+    return json.loads(path.read_text(encoding="utf-8"))["judge"]["key"]
+
+
 def _console() -> Any:
     from rich.console import Console
 
@@ -303,6 +414,21 @@ def _table(results: list[dict[str, Any]]) -> Any:
     for row in PAPER_TABLE2:
         name = f"{row.model} ({row.kind}, paper's judge)"
         table.add_row(name, *(f"{row.scores[t]:.2f}" for t in TYPES), f"{row.avg:.2f}", style="dim")
+    return table
+
+
+def _differences(found: scoring.Comparison, a: Path, b: Path) -> Any:
+    """Relative scores of two runs side by side with their difference."""
+    from rich.table import Table
+
+    table = Table(title=f"{a} minus {b}, relative score x 100")
+    table.add_column("")
+    for name in ("rows", "clips", "A", "B", "A - B", "95% interval", "p"):
+        table.add_column(name, justify="right")
+    for name, d in {**found.by_type, "Avg.": found.avg}.items():
+        interval = f"{d.interval[0]:+.2f} to {d.interval[1]:+.2f}" if d.interval else "-"
+        figures = f"{d.a:.2f}", f"{d.b:.2f}", f"{d.difference:+.2f}", interval, f"{d.p_value:.4f}"
+        table.add_row(name, str(d.n), str(d.clusters), *figures, style="bold" if name == "Avg." else None)
     return table
 
 
