@@ -71,6 +71,9 @@ def render(template: Any, conversation: Conversation, start: str, control: re.Pa
     if not any(p["type"] == "image" for m in messages for p in m["content"]):
         messages = [{**m, "content": "\n".join(p["text"] for p in m["content"])} for m in messages]
     options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+    if (tokenizer := getattr(template, "tokenizer", None)) is not None:
+        # a processor warns of what its template does not know; its tokenizer writes the same
+        options["chat_template"], template = template.chat_template or tokenizer.chat_template, tokenizer
     try:
         return template.apply_chat_template(messages, **options) + start
     except jinja2.TemplateError:

@@ -1,4 +1,4 @@
-"""A language model in this process through Hugging Face transformers, CPU or GPU.
+"""A language or vision model in this process through Hugging Face transformers, CPU or GPU.
 
 What makes it fast is that rows of one clip share most of their prompt. Token ids are sorted, rows that share a
 beginning become a group, and a group's shared prefix goes through the model once (`plan_groups`). A batch then looks
@@ -8,6 +8,9 @@ like this, with explicit positions so that padding changes nothing:
 
 In float32 this differs from one row at a time by about 1e-4 in the logits; in bfloat16 by up to about 1, which can
 flip a token: `settings` says which was used.
+
+Conversations that hold pictures go through the model's own processor and `generate`, in plain batches. Video is shown
+as pictures with their seconds in the text, to every model alike, also to those that have a video input of their own.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import control_tokens, render
+from videoqa.engines.chat import control_tokens, parts, pictures, render
 from videoqa.engines.choices import TAIL, choice_paths
 
 
@@ -90,7 +94,14 @@ class TransformersEngine:
         prefix_reuse: bool = True,
     ) -> None:
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForImageTextToText,
+            AutoTokenizer,
+            GenerationConfig,
+        )
+        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
         if Path(model).expanduser().exists():
             model = str(Path(model).expanduser())
@@ -104,7 +115,9 @@ class TransformersEngine:
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
             config = AutoConfig.from_pretrained(model)
-            self._model = AutoModelForCausalLM.from_pretrained(
+            self._sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+            kind = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
+            self._model = kind.from_pretrained(
                 model,
                 dtype=getattr(torch, dtype),
                 device_map="auto" if gpu and device == "auto" else None,
@@ -119,11 +132,17 @@ class TransformersEngine:
         text_config = config.get_text_config()
         self._limit = getattr(text_config, "max_position_embeddings", None) or math.inf
         # Recurrent and linear-attention layers keep a state that cannot be cut where prefixes part.
-        kinds = set(getattr(text_config, "layer_types", None) or ["full_attention"])
+        kinds = set(getattr(text_config, "layer_types", None) or ["full_attention", "sliding_attention"])
         self._reuse = prefix_reuse and kinds <= {"full_attention", "sliding_attention"}
+        sliding = "sliding_attention" in kinds and getattr(text_config, "sliding_window", None)
+        self._window = sliding or math.inf
         self._batch_size = batch_size
         ends = self._model.generation_config.eos_token_id
         self._ends = {*(ends if isinstance(ends, list) else [ends]), self._tokenizer.eos_token_id} - {None}
+        pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else min(self._ends, default=0)
+        # nothing of the model's own settings (top_k, a repetition penalty) gets into what is drawn here
+        self._model.generation_config = GenerationConfig(eos_token_id=sorted(self._ends) or None, pad_token_id=pad)
+        self._processor: Any = None
         self._control = control_tokens(self._tokenizer)
         self.name = model
         self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model, config)}
@@ -143,12 +162,12 @@ class TransformersEngine:
 
     # -- ids through the model --------------------------------------------------------------------------------------
 
-    def _batches(self, ids: list[list[int]], rows: list[int]) -> Iterator[_Batch]:
-        """Run the prompts `rows` through the model, shared prefixes once."""
+    def _batches(self, ids: list[list[int]], rows: list[int], more: int) -> Iterator[_Batch]:
+        """Run the prompts `rows` through the model, shared prefixes once; `more` tokens may be asked for behind them."""
         import torch
 
         chosen = [ids[r] for r in rows]
-        groups = plan_groups(chosen) if self._reuse else [Group([r], 0) for r in range(len(rows))]
+        groups = self._groups(chosen, more)
         with torch.inference_mode():
             while groups:
                 # as many groups as fill a batch; a group larger than a batch keeps its prefix for several batches
@@ -167,13 +186,24 @@ class TransformersEngine:
                     batch.rows = [rows[r] for _, r in part]
                     yield batch
 
+    def _groups(self, chosen: list[list[int]], more: int) -> list[Group]:
+        """The plan; every row alone where prefixes cannot be shared. A sliding window counts the padding between a
+        prefix and the rest as well, so it must be wide enough that this makes no difference."""
+        if self._reuse:
+            groups = plan_groups(chosen)
+            longest = max((g.length for g in groups), default=0)
+            rest = max((len(chosen[r]) - g.length for g in groups for r in g.rows), default=0)
+            if longest + rest + more <= self._window:
+                return groups
+        return [Group([r], 0) for r in sorted(range(len(chosen)), key=lambda r: len(chosen[r]))]
+
     def _prefill(self, prefixes: list[list[int]]) -> tuple[Any, Any]:
         import torch
         from transformers import DynamicCache
 
-        # Plain layers, also for sliding-window models: their masks limit what is seen, and a full cache can be shared.
-        cache = DynamicCache() if self._reuse else None
         ids, mask = self._pad(prefixes)
+        # Plain layers, also for sliding-window models: a full cache can be shared. Without a prefix: the model's own.
+        cache = DynamicCache() if ids.shape[1] else None
         if ids.shape[1]:
             self._model(
                 input_ids=ids,
@@ -243,6 +273,18 @@ class TransformersEngine:
 
         if not conversations:
             return
+        if shown := self._shown(conversations):
+            how: dict[str, Any] = {
+                "max_new_tokens": max_new_tokens,
+                "temperature": temperature,
+                "top_p": top_p,
+                "seed": seed,
+            }
+            how |= {"start": start, "stop": stop}
+            yield from _apart(
+                conversations, shown, partial(self._generate_seeing, **how), partial(self.generate, **how)
+            )
+            return
         ids = self._encode([self._text(c, start) for c in conversations])
         fitting = []
         for row, tokens in enumerate(ids):
@@ -250,7 +292,7 @@ class TransformersEngine:
                 yield row, Reply(None, error, prompt_tokens=len(tokens))
             else:
                 fitting.append(row)
-        for batch in self._batches(ids, fitting):
+        for batch in self._batches(ids, fitting, max_new_tokens):
             random = {row: torch.Generator().manual_seed(seed) for row in batch.rows}
             while batch.rows:
                 with torch.inference_mode():
@@ -264,8 +306,7 @@ class TransformersEngine:
                     ended = token in self._ends
                     if stop or ended or len(new) >= max_new_tokens:
                         text = self._tokenizer.decode(new, skip_special_tokens=True)
-                    blanks = len(text) - len(text.lstrip())
-                    cuts = [at for s in stop if (at := text.find(s, blanks)) >= 0]
+                    cuts = _cuts(text, stop)
                     if ended or cuts or len(new) >= max_new_tokens:
                         text = text[: min(cuts)] if cuts else text
                         finished = ended or bool(cuts)
@@ -297,6 +338,12 @@ class TransformersEngine:
 
         if not conversations:
             return
+        if shown := self._shown(conversations):
+            how: dict[str, Any] = {"choices": choices, "start": start, "temperature": temperature, "top_p": top_p}
+            yield from _apart(
+                conversations, shown, partial(self._choose_seeing, **how), partial(self.choice_logprobs, **how)
+            )
+            return
         texts = [self._text(c, start) for c in conversations]
         ids = self._encode(texts)
         # Rows whose choices are split alike go together; with one template and one start that is all of them.
@@ -314,7 +361,7 @@ class TransformersEngine:
                 alike[dropped, tuple(paths.items())].append(row)
         for (_, items), rows in alike.items():
             paths = dict(items)
-            for batch in self._batches(ids, rows):
+            for batch in self._batches(ids, rows, max(map(len, paths.values()))):
                 with torch.inference_mode():
                     found = self._walk(batch, paths, temperature, top_p)
                 for row, logprobs in zip(batch.rows, found, strict=True):
@@ -331,20 +378,181 @@ class TransformersEngine:
         known: dict[tuple[int, ...], Any] = {(): _log_probabilities(batch.logits, temperature, top_p)}
         for inner in sorted({p[:n] for p in paths.values() for n in range(1, len(p))}, key=len):
             branch = copy.copy(batch)
-            branch.cache = _select(batch.cache, torch.arange(len(batch.rows), device=batch.mask.device))
+            branch.cache = copy.deepcopy(batch.cache)  # of whatever layers: recurrent ones have states of their own
             for token in inner:
                 self._step(branch, torch.full_like(branch.lengths, token))
             known[inner] = _log_probabilities(branch.logits, temperature, top_p)
-        total = {}
-        for path in set(paths.values()):
-            steps = [known[path[:n]][:, path[n]] for n in range(len(path))]
-            total[path] = torch.stack(steps).sum(0).double()
-        columns = {}
-        for choice, path in paths.items():
-            longer = [total[p] for p in total if len(p) > len(path) and p[: len(path)] == path]
-            probability = total[path].exp() - sum(p.exp() for p in longer)
-            columns[choice] = probability.clamp(min=0).log().tolist()
-        return [{choice: columns[choice][k] for choice in paths} for k in range(len(batch.rows))]
+        return _settled(known, paths)
+
+    # -- rows with pictures -----------------------------------------------------------------------------------------
+
+    def _shown(self, conversations: Sequence[Conversation]) -> list[int]:
+        """The conversations that hold pictures."""
+        shown = [
+            row
+            for row, conversation in enumerate(conversations)
+            if any(p["type"] == "image" for message in conversation for p in parts(message))
+        ]
+        if shown and not self._sees:
+            raise ValueError(
+                f"the model {self.name!r} reads text only: a conversation with frames needs a vision model"
+            )
+        if shown and self._processor is None:
+            from transformers import AutoProcessor
+
+            self._processor = AutoProcessor.from_pretrained(self.name)
+            self._processor.tokenizer.padding_side = "left"
+        return shown
+
+    def _look(
+        self, conversations: Sequence[Conversation], start: str, more: int, size: int
+    ) -> Iterator[tuple[list[int], Any, dict[int, str]]]:
+        """Rows, the model's inputs for them, left-padded, and the errors of rows that cannot be asked; batch by batch,
+        so that only one batch of pictures is in the model's form at a time."""
+        import jinja2
+
+        for at in range(0, len(conversations), size):
+            errors: dict[int, str] = {}
+            asked: dict[int, tuple[str, list[Any]]] = {}
+            for row in range(at, min(at + size, len(conversations))):
+                try:
+                    text = render(self._processor, conversations[row], start, self._control)
+                    asked[row] = text, pictures(conversations[row])
+                except (OSError, ValueError, jinja2.TemplateError) as error:
+                    errors[row] = str(error)
+            inputs = self._processed(list(asked.values()))
+            sizes = dict(zip(asked, inputs["attention_mask"].sum(1).tolist(), strict=True)) if asked else {}
+            long = {row: why for row, tokens in sizes.items() if (why := self._too_long(tokens, more))}
+            if long:
+                asked = {row: prompt for row, prompt in asked.items() if row not in long}
+                inputs = self._processed(list(asked.values()))
+            yield list(asked), inputs, errors | long
+
+    def _processed(self, prompts: list[tuple[str, list[Any]]]) -> Any:
+        """The processor's tensors for (text, pictures), on the model's device and in its dtype; None for no prompts."""
+        if not prompts:
+            return None
+        texts, images = zip(*prompts, strict=True)
+        inputs = self._processor(
+            text=list(texts), images=list(images), padding=True, add_special_tokens=False, return_tensors="pt"
+        )
+        return inputs.to(device=self._model.device, dtype=self._model.dtype)
+
+    def _generate_seeing(
+        self,
+        conversations: Sequence[Conversation],
+        *,
+        max_new_tokens: int,
+        temperature: float,
+        top_p: float,
+        seed: int,
+        start: str,
+        stop: Sequence[str],
+    ) -> Iterator[tuple[int, Reply]]:
+        import torch
+
+        for rows, inputs, errors in self._look(conversations, start, max_new_tokens, self._batch_size):
+            yield from ((row, Reply(None, error)) for row, error in errors.items())
+            if not rows:
+                continue
+            random = [torch.Generator().manual_seed(seed) for _ in rows]
+            width = inputs["input_ids"].shape[1]
+
+            def draw(ids: Any, scores: Any, random: list[Any] = random) -> Any:
+                """All but the token that `_pick` takes become impossible."""
+                tokens = _pick(scores.float(), temperature, top_p, random).to(scores.device)
+                return torch.full_like(scores, -math.inf).scatter(1, tokens[:, None], 0.0)
+
+            def stopped(ids: Any, scores: Any, width: int = width) -> Any:
+                texts = self._tokenizer.batch_decode(ids[:, width:], skip_special_tokens=True)
+                return torch.tensor([bool(_cuts(text, stop)) for text in texts], device=ids.device)
+
+            with torch.inference_mode():
+                out = self._model.generate(
+                    **inputs,
+                    max_new_tokens=max_new_tokens,
+                    do_sample=False,
+                    logits_processor=[draw] if temperature else [],
+                    stopping_criteria=[stopped] if stop else [],
+                )
+            for row, mask, tokens in zip(rows, inputs["attention_mask"], out[:, width:].tolist(), strict=True):
+                end = next((at for at, token in enumerate(tokens) if token in self._ends), None)
+                new = tokens[:end]
+                text = self._tokenizer.decode(new, skip_special_tokens=True)
+                cuts = _cuts(text, stop)
+                text = text[: min(cuts)] if cuts else text
+                yield row, Reply(start + text, None, bool(cuts) or end is not None, int(mask.sum()), len(new))
+
+    def _choose_seeing(
+        self,
+        conversations: Sequence[Conversation],
+        *,
+        choices: Sequence[str],
+        start: str,
+        temperature: float,
+        top_p: float,
+    ) -> Iterator[tuple[int, ChoiceLogprobs]]:
+        """Row by row; one forward pass, and one more for every beginning that longer choices share."""
+        import torch
+
+        for rows, inputs, errors in self._look(conversations, start, max(map(len, choices)), 1):
+            yield from ((row, ChoiceLogprobs(None, error)) for row, error in errors.items())
+            for row in rows:
+                tail = render(self._processor, conversations[row], start, self._control)[-TAIL:]
+                dropped, paths = choice_paths(lambda t: self._encode([t])[0], tail, choices)
+                known = {}
+                for inner in [(), *sorted({p[:n] for p in paths.values() for n in range(1, len(p))}, key=len)]:
+                    with torch.inference_mode():
+                        logits = self._model(**_extended(inputs, dropped, inner), logits_to_keep=1).logits[:, -1]
+                    known[inner] = _log_probabilities(logits.float(), temperature, top_p)
+                yield row, ChoiceLogprobs(_settled(known, paths)[0], None, inputs["input_ids"].shape[1])
+
+
+def _apart(conversations: Sequence[Conversation], shown: list[int], see: Any, read: Any) -> Iterator[tuple[int, Any]]:
+    """The results of `see` for the rows `shown` and of `read` for the others."""
+    told = sorted(set(range(len(conversations))) - set(shown))
+    for ask, rows in ((see, shown), (read, told)):
+        yield from ((rows[k], result) for k, result in ask([conversations[row] for row in rows]))
+
+
+def _extended(inputs: Mapping[str, Any], dropped: int, tokens: Sequence[int]) -> dict[str, Any]:
+    """The model's inputs for one row with `tokens` in place of the last `dropped` ones. What a processor gives for
+    every token beside its id and the mask says which tokens are pictures; these are not."""
+    import torch
+
+    ids = inputs["input_ids"]
+    new = {}
+    for name, tensor in inputs.items():
+        if tensor.shape != ids.shape:
+            new[name] = tensor
+            continue
+        what = {"input_ids": list(tokens), "attention_mask": [1] * len(tokens)}.get(name, [0] * len(tokens))
+        more = torch.tensor([what], dtype=tensor.dtype, device=tensor.device)
+        new[name] = torch.cat([tensor[:, : tensor.shape[1] - dropped], more], dim=1)
+    return new
+
+
+def _settled(known: Mapping[tuple[int, ...], Any], paths: Mapping[str, tuple[int, ...]]) -> list[dict[str, float]]:
+    """Log-probability of each choice for each row, longer choices taken out of shorter ones. `known` holds what comes
+    next (rows, vocabulary) after every beginning that paths share."""
+    import torch
+
+    total = {}
+    for path in set(paths.values()):
+        steps = [known[path[:n]][:, path[n]] for n in range(len(path))]
+        total[path] = torch.stack(steps).sum(0).double()
+    columns = {}
+    for choice, path in paths.items():
+        longer = [total[p] for p in total if len(p) > len(path) and p[: len(path)] == path]
+        probability = total[path].exp() - sum(p.exp() for p in longer)
+        columns[choice] = probability.clamp(min=0).log().tolist()
+    return [{choice: columns[choice][k] for choice in paths} for k in range(len(known[()]))]
+
+
+def _cuts(text: str, stop: Sequence[str]) -> list[int]:
+    """Where the stop strings are found, behind leading blanks."""
+    blanks = len(text) - len(text.lstrip())
+    return [at for s in stop if (at := text.find(s, blanks)) >= 0]
 
 
 def revision(model: str, config: Any = None) -> str:
