@@ -324,29 +324,34 @@ SCORES_FORMAT = 1
 
 
 def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
-    """What scores.json holds: everything that a number needs to be compared with another."""
+    """The result of the run by this judge."""
     scores = score_run(run, rows, judge.key)
     verdicts = run.verdicts(judge.key, "answer")
     masses = [v.mass for v in verdicts.values() if v.mass is not None]
     truths = run.verdicts(judge.key, "truth")
-    calibration = Calibration.of(scores.key, scored(rows, truths))
+    said = {
+        "key": judge.key,
+        "model": judge.engine.name,
+        "settings": judge.engine.settings,
+        "mode": judge.mode,
+        "sampling": judge.sampling,
+        "reading": judge.reading,
+        "rubric": f"{judge.rubric.name}-{judge.rubric.fingerprint}",
+        "mass": sum(masses) / len(masses) if masses else None,
+    }
+    return result_of(run, scores, Calibration.of(scores.key, scored(rows, truths)), said)
+
+
+def result_of(run: Run, scores: Scores, calibration: Calibration, judge: dict[str, Any]) -> dict[str, Any]:
+    """What scores.json holds: everything that a number needs to be compared with another."""
     return {
         "format": SCORES_FORMAT,
         "model": run.config["model"],
         "kind": "language-only",
         "prompt": run.config["prompt"],
         "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
-        "judge": {
-            "key": judge.key,
-            "model": judge.engine.name,
-            "settings": judge.engine.settings,
-            "mode": judge.mode,
-            "sampling": judge.sampling,
-            "reading": judge.reading,
-            "rubric": f"{judge.rubric.name}-{judge.rubric.fingerprint}",
-            "mass": sum(masses) / len(masses) if masses else None,
-        },
-        "calibration": {"means": dict(calibration.means), "n": len(truths)},
+        "judge": judge,
+        "calibration": {"means": dict(calibration.means), "n": len(calibration.rows)},
         "types": {t: asdict(s) for t, s in scores.by_type.items()},
         "avg": asdict(scores.avg),
         "types_missing": list(scores.types_missing),
