@@ -2,14 +2,15 @@
 
     python -m builder build --source ../shared/upstream --out build/easg-bench
 
-reads the annotations, words the 1,807 questions of the paper's selection and writes the dataset repo.
+reads the annotations, words the 1,807 questions of the paper's selection and writes the dataset repo. Of the files
+that it needs, `easg-bench fetch` gets the public ones; `read-notebook` and `spans` make the others out of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from tqdm import tqdm
@@ -61,8 +62,75 @@ def build(
     try:
         _build(_files(source, given), out, same_frame)
     except BuildError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
+        _fail(error)
+
+
+@app.command()
+def read_notebook(
+    file: Annotated[Path, typer.Argument(help="generate_QA.ipynb of fpv-iplab/EASG-bench, with its outputs")],
+    annotations: Annotated[
+        Path | None, typer.Option(help=f"action graphs (beside the notebook: {USUAL_NAMES['annotations']})")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the two files; without it that of the notebook")] = None,
+) -> None:
+    """Write the recorded votes and purpose counts out of what the public notebook printed."""
+    from builder import notebook
+    from builder.annotations import read_clips
+
+    try:
+        clips, _ = read_clips(annotations or file.with_name(USUAL_NAMES["annotations"]))
+        votes, counts, warnings = notebook.read_notebook(file, clips)
+    except BuildError as error:
+        _fail(error)
+    _warn(warnings)
+    _write(out or file.parent, {"votes": votes, "purpose_counts": counts})
+    typer.echo(
+        f"votes of {len(votes['scores']):,} clips, {len(votes['inferred_clips']):,} of them inferred; "
+        f"{sum(counts.values()):,} purpose questions in {len(counts):,} clips"
+    )
+
+
+@app.command()
+def spans(
+    source: Annotated[
+        Path | None,
+        typer.Option(help=f"folder with {USUAL_NAMES['annotations']} and easg_*.pkl; without it that of fetch"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the file; without it --source")] = None,
+) -> None:
+    """Write where each clip starts in its video, out of the two frame numberings of the EASG release."""
+    from builder.annotations import read_clips
+    from builder.spans import clip_spans
+    from videoqa.fetch import sources_folder
+
+    source = source or sources_folder()
+    try:
+        clips, _ = read_clips(source / USUAL_NAMES["annotations"])
+        found, warnings = clip_spans(clips, [source / f"easg_{split}.pkl" for split in ("train", "val")])
+    except BuildError as error:
+        _fail(error)
+    _warn(warnings)
+    _write(out or source, {"spans": found})
+    typer.echo(f"starts of {len(found):,} of {len(clips):,} clips")
+
+
+def _write(folder: Path, contents: dict[str, Any]) -> None:
+    """{role: content} as JSON files under their usual names."""
+    from videoqa.runs import write_json
+
+    for role, content in contents.items():
+        write_json(folder / USUAL_NAMES[role], content)
+        typer.echo(f"wrote {folder / USUAL_NAMES[role]}")
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def _fail(error: BuildError) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(2) from None
 
 
 def _files(source: Path | None, given: dict[str, Path | None]) -> dict[str, Path]:

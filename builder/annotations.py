@@ -21,21 +21,25 @@ LAST_FRAME = 2**31 - 1  # frame numbers are 32-bit columns of the dataset
 
 
 def read_clips(
-    annotations: Path, narrations: Path, votes: Path, purpose_counts: Path, spans: Path | None = None
+    annotations: Path,
+    narrations: Path | None = None,
+    votes: Path | None = None,
+    purpose_counts: Path | None = None,
+    spans: Path | None = None,
 ) -> tuple[list[Clip], Counter[str]]:
     """The clips, in the order of the annotations, and how often each kind of oddity was met and skipped.
 
     The files, all JSON: `annotations` {clip: {"video_uid", "split", "W", "H", "graphs"}}, `narrations` {clip: text},
     `votes` {"threshold", "scores": {clip: {graph index: score}}}, `purpose_counts` {clip: number of questions} and
-    `spans` {clip: {"start_frame"}}. Raises BuildError where one of them cannot be used.
+    `spans` {clip: {"start_frame"}}; one that is not given knows no clip. Raises BuildError where one cannot be used.
     """
     warnings: Counter[str] = Counter()
     raw_clips = _read_object(annotations)
     if not raw_clips:
         _refuse(str(annotations), "holds no clips")
-    said = _read_object(narrations)
-    scores = _of_known_clips(votes, _recorded_scores(votes), raw_clips)
-    counts = _of_known_clips(purpose_counts, _read_object(purpose_counts), raw_clips)
+    said = _read_object(narrations) if narrations else {}
+    scores = _of_known_clips(votes, _recorded_scores(votes), raw_clips) if votes else {}
+    counts = _of_known_clips(purpose_counts, _read_object(purpose_counts), raw_clips) if purpose_counts else {}
     starts = _of_known_clips(spans, _read_object(spans), raw_clips) if spans else {}
     warnings["narrations of clips without annotations"] += len(said.keys() - raw_clips.keys())
     warnings["clips without votes"] += len(raw_clips.keys() - scores.keys())

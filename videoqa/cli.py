@@ -1,4 +1,4 @@
-"""`easg-bench`: run | answer | judge | report | compare | judge-check.
+"""`easg-bench`: run | answer | judge | report | compare | judge-check | fetch.
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -21,6 +21,8 @@ from videoqa import judge_check as check
 from videoqa import scores as scoring
 from videoqa.answers_file import READERS, export_lines, import_run
 from videoqa.engines import Engine, open_engine
+from videoqa.fetch import fetch as fetch_sources
+from videoqa.fetch import paper_rubric
 from videoqa.judge import OURS, Item, Judge, Mode, read_rubric
 from videoqa.prompts import MAX_NEW_TOKENS, PROMPTS
 from videoqa.runs import (
@@ -271,6 +273,14 @@ def export_answers(
     print(f"{out}: {len(lines)} answers" + (f" ({left_out})" if left_out else ""))
 
 
+@app.command()
+def fetch(
+    source: Annotated[Path | None, typer.Option("--from", help="Take every file from this folder instead.")] = None,
+) -> None:
+    """Get the public files that the dataset and the paper's judge are made from."""
+    fetch_sources(local=source)
+
+
 # -- the steps --------------------------------------------------------------------------------------------------------
 
 
@@ -317,8 +327,7 @@ def _rows_of(run: Run) -> list[Row]:
 
 
 def _judge(engine: Engine, rubric: str, mode: Mode | None, sampling: Any, reading: Any) -> Judge:
-    known = {"ours": OURS}
-    read = known[rubric] if rubric in known else read_rubric(rubric)
+    read = OURS if rubric == "ours" else read_rubric(paper_rubric() if rubric == "paper" else rubric)
     return Judge(engine, read, mode or ("dist" if engine.can_choose else "score"), sampling, reading)
 
 
