@@ -144,9 +144,8 @@ def _take(
     if key not in asked:
         raise ValueError(_unknown(key, asked))
     if line["answer"] not in asked[key]:
-        raise ValueError(
-            f"the ground truth is {line['answer']!r}, in the data set {' or '.join(map(repr, asked[key]))}"
-        )
+        known = " or ".join(map(repr, asked[key]))
+        raise ValueError(f"the ground truth is {line['answer']!r}; the data set's is {known}")
     row = next((row for row in waiting[key] if row["answer"] == line["answer"]), None)
     if row is None:
         raise ValueError(f"answers a question a second time: {line['question']!r}")
