@@ -91,7 +91,8 @@ def match_scores(
 # -- words ------------------------------------------------------------------------------------------------------------
 
 _SUBJECT = re.compile(
-    r"^(?:#c c|(?:the )?(?:camera wearer|person|man|woman)|he|she|they|i) (?:(?:is|are|was|were|has|have|had|then) )*"
+    r"^(?:(?:#c )?c|(?:the )?(?:camera wearer|person|man|woman)|he|she|they|i) "
+    r"(?:(?:is|are|was|were|has|have|had|then) )*"
 )
 _SMALL = {"a", "an", "the", "another", "his", "her", "their", "its"}
 _PARTICLES = {"up", "down", "out", "in", "off", "on", "over", "back", "away", "sup"}  # "pick sup": a slip of the data

@@ -11,6 +11,7 @@ import evaluate
 
 from videoqa.columns import checked_columns  # From: easg-bench
 from videoqa.engines import open_engine  # From: easg-bench
+from videoqa.fetch import paper_rubric  # From: easg-bench
 from videoqa.judge import OURS, Item, Judge, Rubric, read_rubric  # From: easg-bench
 from videoqa.runs import VerdictStore, default_store, rate_once  # From: easg-bench
 from videoqa.scores import TYPES, Calibration, Scored, summarize  # From: easg-bench
@@ -33,7 +34,7 @@ Args:
         model of the last spec stays in memory, so that a training loop loads it once.
     mode: "dist" (one forward pass; the default of engines that give probabilities), "score" or "paper".
     sampling: "greedy", or "paper": the paper's temperature and top_p.
-    rubric: "ours", a rubric file (that of the paper after `easg-bench fetch`), or a videoqa.judge.Rubric.
+    rubric: "ours", "paper" (after `easg-bench fetch`), a rubric file, or a videoqa.judge.Rubric.
     calibration: None: the judge rates the references too. Or what it gave them before: a videoqa.scores.Calibration, or
         {"judge": the result's "judge", "means": {type: mean score of the ground truth}}. One of another judge is an
         error.
@@ -57,9 +58,12 @@ Example:
 """
 
 _CITATION = """
-@misc{easg-bench,
-  title = {EASG-Bench: Video Q&A Benchmark with Egocentric Action Scene Graphs},
-  howpublished = {https://github.com/fpv-iplab/EASG-bench}
+@article{rodin2025easg,
+  title = {{EASG-Bench}: Video {Q\\&A} Benchmark with Egocentric Action Scene Graphs},
+  author = {Rodin, Ivan and Wu, Tz-Ying and Min, Kyle and Sridhar, Sharath Nittur and Furnari, Antonino and
+            Tripathi, Subarna and Farinella, Giovanni Maria},
+  journal = {arXiv preprint arXiv:2506.05787},
+  year = {2025}
 }
 """
 
@@ -132,8 +136,10 @@ def _judge(engine, mode, sampling, rubric):
         raise ValueError("easg_judge needs a judge: engine=, an engine of videoqa.engines or the spec of one")
     if isinstance(engine, str | os.PathLike):
         engine = _opened(os.fspath(engine))
-    if not isinstance(rubric, Rubric):
-        rubric = OURS if rubric == "ours" else read_rubric(rubric)
+    if rubric == "ours":
+        rubric = OURS
+    elif not isinstance(rubric, Rubric):
+        rubric = read_rubric(paper_rubric() if rubric == "paper" else rubric)
     return Judge(engine, rubric, mode or ("dist" if engine.can_choose else "score"), sampling)
 
 

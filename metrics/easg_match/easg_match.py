@@ -30,9 +30,12 @@ Example:
 """
 
 _CITATION = """
-@misc{easg-bench,
-  title = {EASG-Bench: Video Q&A Benchmark with Egocentric Action Scene Graphs},
-  howpublished = {https://github.com/fpv-iplab/EASG-bench}
+@article{rodin2025easg,
+  title = {{EASG-Bench}: Video {Q\\&A} Benchmark with Egocentric Action Scene Graphs},
+  author = {Rodin, Ivan and Wu, Tz-Ying and Min, Kyle and Sridhar, Sharath Nittur and Furnari, Antonino and
+            Tripathi, Subarna and Farinella, Giovanni Maria},
+  journal = {arXiv preprint arXiv:2506.05787},
+  year = {2025}
 }
 """
 
@@ -60,4 +63,6 @@ class EasgMatch(evaluate.Metric):
         self.add_batch(predictions=[prediction], references=[reference], **{k: [v] for k, v in row.items()})
 
     def _compute(self, predictions, references, types):
+        if not predictions:
+            raise ValueError("there are no rows to compare")
         return match_scores(predictions, references, types)
