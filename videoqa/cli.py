@@ -1,4 +1,4 @@
-"""`easg-bench`: run | answer | judge | report | compare | judge-check | fetch.
+"""`easg-bench`: run | answer | judge | report | submit | card | compare | judge-check | fetch.
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -8,7 +8,6 @@ those are asked.
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,10 @@ import typer
 from tqdm import tqdm
 
 from videoqa import judge_check as check
+from videoqa import report as reports
+from videoqa import results
 from videoqa import scores as scoring
+from videoqa import submit as submission
 from videoqa.answers_file import READERS, export_lines, import_run
 from videoqa.engines import Engine, open_engine
 from videoqa.fetch import fetch as fetch_sources
@@ -39,8 +41,8 @@ from videoqa.runs import (
     result,
     scored,
     write_json,
+    write_text,
 )
-from videoqa.scores import PAPER_TABLE2, TYPES
 
 REPO = "easg-bench"
 
@@ -160,14 +162,62 @@ def judge(
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with scores.")],
+    html: Annotated[Path | None, typer.Option(help="Write one HTML file with tables, charts and answers.")] = None,
+    form: Annotated[
+        Literal["table", "markdown", "latex", "csv"], typer.Option("--format", help="latex: the paper's Table 2.")
+    ] = "table",
 ) -> None:
-    """Print the scores of runs beside the paper's."""
-    results = [(path, json.loads(path.read_text(encoding="utf-8"))) for folder in runs for path in _results(folder)]
-    _console().print(_table([found for _, found in results]))
-    for path, found in results:
-        print(f"{path.parent}: judge {found['judge']['key']}")
-        if found["judge"]["mode"] == "dist":
-            print(f"  mass on the allowed scores: {found['judge']['mass']:.3f} (below 0.9 the scores mean little)")
+    """Print the scores of runs beside the paper's, or write a report of them."""
+    found = [(path, results.read(path)) for folder in runs for path in results.files(folder)]
+    if html is not None:
+        opened = {path: Run(path.parent) for path, _ in found}
+        views = [reports.View.of(opened[path], one) for path, one in found]
+        rows = {row["id"]: row for run in opened.values() for row in _rows_of(run)}
+        write_text(html, reports.html(views, list(rows.values())))
+        print(html)
+    elif form != "table":
+        formats = {"markdown": reports.markdown, "latex": reports.latex, "csv": reports.to_csv}
+        print(formats[form]([one for _, one in found]), end="")
+    else:
+        _console().print(reports.table([one for _, one in found]))
+        for path, one in found:
+            print(f"{path.parent}: judge {one.judge.key}")
+            if one.judge.mass is not None:
+                print(f"  mass on the allowed scores: {one.judge.mass:.3f} (below 0.9 the scores mean little)")
+
+
+@app.command()
+def submit(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file alone.")],
+    to: Annotated[str, typer.Option("--to", metavar="ORG/REPO", help="The results dataset on the Hub.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Bring a run's results and answers to a results dataset, as one pull request."""
+    from huggingface_hub import HfApi
+
+    found: list[tuple[bytes, bytes | None]] = []
+    for path in results.files(run_folder):
+        one = results.read(path)
+        answers = None
+        if run_folder.is_dir():
+            run, key = Run(run_folder), one.judge.key
+            of_answer, of_truth = run.verdicts(key, "answer"), run.verdicts(key, "truth")
+            table = submission.answer_table(_rows_of(run), run.answers(), of_answer, of_truth)
+            answers = submission.answer_bytes(table)
+        found.append((submission.published(one.model_dump(mode="json")), answers))
+    api = HfApi()
+    planned = submission.plan(api, to, found)
+    print(planned)
+    if not dry_run and (address := submission.submit(api, planned)):
+        print(f"Opened {address}")
+
+
+@app.command()
+def card(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file.")],
+) -> None:
+    """Print the run's `model-index` entry, for the head of the model's card."""
+    print(submission.card([results.read(path) for path in results.files(run_folder)]))
 
 
 @app.command()
@@ -185,7 +235,7 @@ def compare(
         )
         raise RunMismatch("only runs on the same questions can be compared: " + "; ".join(told))
     rows = _rows_of(a)
-    keys_a, keys_b = ([_judge_key(path) for path in _results(folder)] for folder in (run_a, run_b))
+    keys_a, keys_b = ([results.read(path).judge.key for path in results.files(folder)] for folder in (run_a, run_b))
     common = [key for key in keys_a if key in keys_b]
     if not common:
         raise RunMismatch(
@@ -388,42 +438,10 @@ def _finish(failed: int, out: Path) -> None:
 # -- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def _results(folder: Path) -> list[Path]:
-    """The result files of a run folder, the first judge's first."""
-    found = sorted(folder.glob("scores*.json"), key=lambda p: (p.name != "scores.json", p.name))
-    if not found:
-        raise FileNotFoundError(f"{folder} has no scores.json: run `easg-bench judge {folder}` first")
-    return found
-
-
-def _judge_key(path: Path) -> str:
-    return json.loads(path.read_text(encoding="utf-8"))["judge"]["key"]
-
-
 def _console() -> Any:
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=140)
-
-
-def _table(results: list[dict[str, Any]]) -> Any:
-    """The runs' relative scores with intervals and counts, and the paper's Table 2."""
-    from rich.table import Table
-
-    table = Table(title="Relative score x 100 (95% interval), by question type")
-    table.add_column("")
-    for name in (*TYPES, "Avg."):
-        table.add_column(name, justify="right")
-    for found in results:
-        columns = [*(found["types"].get(t) for t in TYPES), found["avg"]]
-        table.add_row(f"{Path(found['model']).name} ({found['prompt']})", *map(_relative, columns), style="bold")
-        for label, key in (("  n", "n"), ("  unreadable", "unreadable"), ("  empty", "empty"), ("  mean 1-10", "mean")):
-            table.add_row(label, *(_count(c, key) for c in columns))
-        table.add_section()
-    for row in PAPER_TABLE2:
-        name = f"{row.model} ({row.kind}, paper's judge)"
-        table.add_row(name, *(f"{row.scores[t]:.2f}" for t in TYPES), f"{row.avg:.2f}", style="dim")
-    return table
 
 
 def _differences(found: scoring.Comparison, a: Path, b: Path) -> Any:
@@ -439,18 +457,6 @@ def _differences(found: scoring.Comparison, a: Path, b: Path) -> Any:
         figures = f"{d.a:.2f}", f"{d.b:.2f}", f"{d.difference:+.2f}", interval, f"{d.p_value:.4f}"
         table.add_row(name, str(d.n), str(d.clusters), *figures, style="bold" if name == "Avg." else None)
     return table
-
-
-def _relative(summary: dict[str, Any] | None) -> str:
-    if summary is None or summary["relative"] is None:
-        return "-"
-    interval = summary["interval"]
-    return f"{summary['relative']:.2f}" + (f"\n({interval[0]:.1f}-{interval[1]:.1f})" if interval else "")
-
-
-def _count(summary: dict[str, Any] | None, key: str) -> str:
-    value = None if summary is None else summary.get(key)
-    return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from videoqa import results
 from videoqa.engines import Conversation, Engine
 from videoqa.judge import Item, Judge, Verdict
 from videoqa.scores import Calibration, Scored, Scores, summarize
@@ -83,13 +84,17 @@ class Lines:
 
 
 def write_json(path: Path, data: Any) -> None:
+    """A JSON file, escaped to ASCII."""
+    write_text(path, json.dumps(data, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Write beside and rename, so that the file is always whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(data, file, indent=2)
-            file.write("\n")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:
@@ -320,9 +325,6 @@ def score_run(run: Run, rows: Sequence[Row], judge: str) -> Scores:
     return summarize(scored(rows, run.verdicts(judge, "answer")), calibration, key=key)
 
 
-SCORES_FORMAT = 1
-
-
 def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
     """The result of the run by this judge."""
     scores = score_run(run, rows, judge.key)
@@ -343,9 +345,9 @@ def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
 
 
 def result_of(run: Run, scores: Scores, calibration: Calibration, judge: dict[str, Any]) -> dict[str, Any]:
-    """What scores.json holds: everything that a number needs to be compared with another."""
+    """What scores.json holds (videoqa.results): everything that a number needs to be compared with another."""
     return {
-        "format": SCORES_FORMAT,
+        "format": results.FORMAT,
         "model": run.config["model"],
         "kind": "language-only",
         "prompt": run.config["prompt"],

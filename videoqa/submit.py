@@ -1,0 +1,265 @@
+"""Results that travel: a run's result file and answers to a results dataset on the Hub, or to a model card.
+
+    results/Qwen3-8B/5f2c9a1e0b7d4c36/scores.json      the result (videoqa.results), without the folders of this machine
+    results/Qwen3-8B/5f2c9a1e0b7d4c36/answers.parquet  one row a question: id, clip, type, prediction, score, ...
+
+The folder's name is the hash of the result file, so the same result is recognized wherever it already is: on the main
+branch or in an open pull request. `plan` looks and changes nothing; `submit` carries the plan out in one pull request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from videoqa.judge import Verdict
+from videoqa.results import FORMAT, Result, parse
+from videoqa.scores import TYPES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from huggingface_hub import HfApi
+
+Row = Mapping[str, Any]  # a question: id, clip, type
+MAX_ROWS = 20_000
+MAX_ANSWERS_BYTES = 50_000_000  # unpacked; the five types of EASG-Bench take about 1 MB
+
+# A path of at least two parts that begins at the root; not "Qwen/Qwen3-8B", not "http://127.0.0.1/v1".
+_FOLDERS = re.compile(r"(?<![\w.:/~])(?:/[^\s/\"']+)+/(?=[^\s/\"'])")
+
+
+def published(result: dict[str, Any]) -> bytes:
+    """The bytes of the result file as others get them: folders of this machine are cut from every text, as in
+    /home/me/models/mine -> mine."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return _FOLDERS.sub("", " ".join(value.split()))
+        if isinstance(value, Mapping):
+            return {k: clean(v) for k, v in value.items()}
+        return [clean(v) for v in value] if isinstance(value, list | tuple) else value
+
+    return (json.dumps(clean(result), indent=2, ensure_ascii=True) + "\n").encode()
+
+
+def content_hash(text: bytes) -> str:
+    """Sixteen hex digits that stand for a result file."""
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def folder_of(text: bytes, result: Result) -> str:
+    """Where a result stands in the results repo."""
+    model = re.sub(r"[^A-Za-z0-9._-]+", "-", result.name.split("/")[-1]).strip("-.")[:60] or "model"
+    return f"results/{model}/{content_hash(text)}"
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    texts = [(name, pa.string()) for name in ("id", "clip", "type", "prediction")]
+    return pa.schema(
+        [
+            *texts,
+            ("score", pa.float64()),
+            ("status", pa.string()),
+            ("explanation", pa.string()),
+            ("truth_score", pa.float64()),  # what the judge gave the ground truth
+        ]
+    )
+
+
+def answer_table(
+    rows: Sequence[Row],
+    answers: Mapping[str, Mapping[str, Any]],
+    verdicts: Mapping[str, Verdict],
+    truths: Mapping[str, Verdict],
+) -> pa.Table:
+    """One row for each question that has a verdict on its answer or on its ground truth, in the order of `rows`."""
+    import pyarrow as pa
+
+    lines = []
+    for row in rows:
+        verdict, truth = verdicts.get(row["id"]), truths.get(row["id"])
+        if verdict is not None or truth is not None:
+            lines.append(
+                {
+                    **{k: row[k] for k in ("id", "clip", "type")},
+                    "prediction": answers.get(row["id"], {}).get("prediction"),
+                    "score": verdict and verdict.score,
+                    "status": verdict and verdict.status,
+                    "explanation": (verdict and verdict.explanation) or None,
+                    "truth_score": truth and truth.score,
+                }
+            )
+    return pa.Table.from_pylist(lines, schema=_schema())
+
+
+def answer_bytes(table: pa.Table) -> bytes:
+    """The table as a parquet file; the same table gives the same bytes."""
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd", row_group_size=2_000)
+    return buffer.getvalue()
+
+
+def read_answers(source: str | Path | io.BytesIO, where: str = "") -> pa.Table:
+    """The table of an answers.parquet that may come from anywhere. Raises ValueError for another schema, and, before
+    anything is unpacked, for one that is too large."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    where = where or str(source)
+    try:
+        with pq.ParquetFile(source) as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            size = sum(group.total_byte_size for group in groups)
+            if file.metadata.num_rows > MAX_ROWS or size > MAX_ANSWERS_BYTES:
+                raise ValueError(
+                    f"{where}: {file.metadata.num_rows:,} rows of {size:,} bytes; allowed are {MAX_ROWS:,} rows of "
+                    f"{MAX_ANSWERS_BYTES:,}"
+                )
+            if not file.schema_arrow.equals(_schema()):
+                names = ", ".join(f"{f.name} ({f.type})" for f in _schema())
+                raise ValueError(f"{where}: the columns of an answers file are {names}")
+            return file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{where}: no parquet file that can be read ({error})") from error
+
+
+def check_answers(table: pa.Table, result: Result, where: str) -> None:
+    """Raise ValueError where the answers' scores do not give the result's numbers."""
+    types = table["type"].to_pylist()
+    judged = [
+        (t, s) for t, s, k in zip(types, table["score"].to_pylist(), table["status"].to_pylist(), strict=True) if k
+    ]
+    for name in TYPES:
+        scores = [s for t, s in judged if t == name]
+        read = [s for s in scores if s is not None]
+        summary = result.column(name)
+        n, mean = (summary.n, summary.mean) if summary else (0, None)
+        found = math.fsum(read) / len(read) if read else None
+        if (
+            len(scores) != n
+            or (found is None) != (mean is None)
+            or not math.isclose(found or 0, mean or 0, rel_tol=1e-9)
+        ):
+            raise ValueError(
+                f"{where}: {name} has {len(scores)} answers of mean {found}, the result file says {n} of mean {mean}"
+            )
+
+
+# -- the Hub ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `submit` would do."""
+
+    repo: str
+    files: dict[str, bytes]  # path in the repo -> content: what is not there yet
+    known: dict[str, str]  # path in the repo -> where it already is: "main", or the pull request's address
+    title: str
+
+    def __str__(self) -> str:
+        lines = [f"{path}: already there ({where})" for path, where in self.known.items()]
+        lines += [f"{path}: {len(content):,} bytes" for path, content in self.files.items()]
+        if not self.files:
+            return "\n".join([*lines, f"Nothing to do: {self.repo} has it all."])
+        return "\n".join([f'One pull request on the dataset {self.repo}: "{self.title}"', *lines])
+
+
+def plan(api: HfApi, repo: str, found: Sequence[tuple[bytes, bytes | None]]) -> Plan:
+    """What it takes to bring results to a dataset repo: `found` are result files as `published`, each with its answers
+    file or None. Looks for them in the repo and in its open pull requests; changes nothing."""
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    wanted: dict[str, dict[str, bytes]] = {}
+    titles = []
+    for text, answers in found:
+        result = parse(text, "this run's result")
+        folder = folder_of(text, result)
+        wanted[folder] = {f"{folder}/scores.json": text}
+        if answers is not None:
+            check_answers(read_answers(io.BytesIO(answers), "this run's answers"), result, "this run's answers")
+            wanted[folder][f"{folder}/answers.parquet"] = answers
+        titles.append(f"{result.name} ({result.prompt}), {content_hash(text)}")
+    try:
+        open_requests = [
+            d
+            for d in api.get_repo_discussions(repo, repo_type="dataset", discussion_status="open")
+            if d.is_pull_request
+        ]
+    except RepositoryNotFoundError as error:
+        raise ValueError(f"{repo}: the Hub has no such dataset repo, or this account may not read it") from error
+    places = {"main": "main"} | {f"refs/pr/{d.num}": d.url for d in open_requests}
+    known = {}
+    for folder in wanted:
+        for revision, where in places.items():
+            if api.file_exists(repo, f"{folder}/scores.json", repo_type="dataset", revision=revision):
+                known[f"{folder}/scores.json"] = where
+                break
+    new = {p: c for folder, pair in wanted.items() if f"{folder}/scores.json" not in known for p, c in pair.items()}
+    return Plan(repo, new, known, "Results: " + "; ".join(titles))
+
+
+def submit(api: HfApi, planned: Plan) -> str | None:
+    """Open the pull request; its address, or None when there is nothing to do."""
+    from huggingface_hub import CommitOperationAdd
+
+    if not planned.files:
+        return None
+    info = api.create_commit(
+        planned.repo,
+        [CommitOperationAdd(path, content) for path, content in planned.files.items()],
+        commit_message=planned.title,
+        commit_description=f"Checked by `easg-bench submit` (result format {FORMAT}).",
+        repo_type="dataset",
+        create_pr=True,
+    )
+    return info.pr_url
+
+
+# -- the model card ---------------------------------------------------------------------------------------------------
+
+
+def card(results: Sequence[Result]) -> str:
+    """The `model-index` entry of one model's card, as YAML."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    names = {result.name for result in results}
+    if len(names) != 1:
+        raise ValueError(f"a model card is of one model; these results are of {', '.join(sorted(names))}")
+    entries = []
+    for result in results:
+        judge = f"{result.judge.model.split('/')[-1]}, {result.judge.mode}, {result.judge.rubric}"
+        for name in (*result.types, "Avg."):
+            summary = result.column(name)
+            if summary is not None and summary.relative is not None:
+                entries.append(
+                    EvalResult(
+                        task_type="video-text-to-text",
+                        dataset_type=result.data.data.split("/")[-1]
+                        if result.data.data[:1] == "/"
+                        else result.data.data,
+                        dataset_name=f"EASG-Bench ({'all types' if name == 'Avg.' else name})",
+                        dataset_config="default" if name == "Avg." else name,
+                        dataset_split="test",
+                        dataset_revision=result.data.revision,
+                        metric_type="relative_score",
+                        metric_name=f"Relative score x 100 ({result.prompt}; judge {judge})",
+                        metric_value=summary.relative,
+                        metric_args={"n": summary.n, "unreadable": summary.unreadable, "interval": summary.interval},
+                    )
+                )
+    return ModelCardData(model_name=names.pop(), eval_results=entries).to_yaml()
