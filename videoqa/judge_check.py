@@ -101,8 +101,8 @@ def probes(rows: Sequence[Row], pool: Sequence[Row], rubric: Rubric) -> list[Pro
 _FUNCTION_WORDS = frozenset(
     re.findall(
         r"\w+",
-        """a an the it its this that and or he she they his her their was were is are be been being of to from on in into
-        onto inside out off up down at by for with under over around between against near towards through""",
+        """a an the it its this that and or he she they his her their was were is are be been being of to from on in
+        into onto inside out off up down at by for with under over around between against near towards through""",
     )
 )
 
