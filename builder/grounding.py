@@ -27,7 +27,7 @@ def of_action_question(slots: Slots, question: str, answer: str) -> tuple[list[E
         named.add(plain(slots.neighbour.action.object))
     text = f"{question} {answer}".lower()
     for stage in ORDER:
-        names = [name for name in slots.graph.boxes[stage] if plain(name) in named or _occurs(plain(name), text)]
+        names = [name for name in slots.graph.boxes[stage] if plain(name) in named or occurs(plain(name), text)]
         if names:
             return [_evidence(slots.graph, stage, name) for name in names], stage
     return [], None
@@ -60,6 +60,6 @@ def _evidence(graph: Graph, stage: str, name: str) -> Evidence:
     }
 
 
-def _occurs(name: str, text: str) -> bool:
+def occurs(name: str, text: str) -> bool:
     """Whether the name stands in the text as whole words: "pan" is not in "the panel"."""
     return name != "" and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -142,6 +142,7 @@ LIKE_IT, LIKE_THEM = "another of its kind", "others of its kind"
 # --- words
 
 
+@lru_cache(1 << 14)
 def _words(text: str) -> str:
     """The annotation's words without its marks: `weighing_scale`, `TABLE`, ` table`, `bowl:1` (mark dropped)."""
     text = re.sub(r"\s*:\s*\d+", " ", text.replace("_", " ")).replace("?", " ")
@@ -156,6 +157,7 @@ def _slot(text: str) -> str:
     return f"another {_words(text)}" if _marked(text) else _words(text)
 
 
+@lru_cache(1 << 14)
 def _noun(text: str) -> str:
     """The noun as a question writes it: marks cleaned, an article of the annotation's dropped, slips corrected."""
     words = re.sub(r"^(?:the|an?)\s+(?=\S)", "", _words(text), flags=re.IGNORECASE)
@@ -482,6 +484,14 @@ def answer_relation(action: Action, which: int) -> str:
 def answer_action(neighbour: Action) -> str:
     """Answer of a before or after question: "pick jug"."""
     return f"{_words(neighbour.verb)} {_slot(neighbour.object)}".strip()
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The nouns, in lower case, that a text may have for the annotation's: `trey` -> trey, tray, trays."""
+    noun = _noun(text)
+    *first, last = noun.split()
+    plural = " ".join([*first, _inflect(last, "NNS")])
+    return tuple(dict.fromkeys(word.lower() for word in (_words(text), noun, plural) if word))
 
 
 # --- purpose: what was done with an object
