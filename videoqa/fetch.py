@@ -132,29 +132,9 @@ def fetch(
     """
     folder = sources_folder() if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
-    recorded = _read_checksums(folder)
-    for source in sources:
-        expected = source.sha256 or recorded.get(source.name)
-        if (folder / source.name).exists() and expected and _sha256(folder / source.name) == expected:
-            say(f"there     {folder / source.name}")
-            continue
-        if made := _made_from(source, local) if local else []:
-            for path in made:
-                with _beside(folder / path.name) as part:
-                    shutil.copyfile(path, part)
-                say(f"copied    {folder / path.name} (in place of {source.name})")
-            continue
-        with _beside(folder / source.name) as part:
-            origin = _get(source, part, local)
-            got = _sha256(part)
-            if expected and got != expected:
-                kept = "" if source.sha256 else f" (of the first one, kept in {folder / CHECKSUMS})"
-                raise ValueError(f"{source.name} from {origin}: sha256 {expected} is expected{kept}, it has {got}")
-        say(f"{'copied' if local else 'fetched':9} {folder / source.name}")
-        if not expected:
-            recorded[source.name] = got
-            write_json(folder / CHECKSUMS, recorded)
-            say(f"          no checksum of it is published; kept for the next time: sha256 {got}")
+    with _client() as client:
+        for source in sources:
+            _bring(source, folder, local, client, say)
     if all((folder / name).exists() for name in ("rule.txt", "eval_llama_review.py")):
         rule, script = ((folder / name).read_text(encoding="utf-8") for name in ("rule.txt", "eval_llama_review.py"))
         write_json(folder / RUBRIC, rubric_of(rule, script))
@@ -162,6 +142,32 @@ def fetch(
     read_rubric(folder / RUBRIC)
     say(LICENCES)
     say("\n".join(["Next:", *_next(folder)]))
+
+
+def _bring(source: Source, folder: Path, local: Path | None, client: httpx.Client, say: Callable[[str], None]) -> None:
+    """One source, if it is not there and right."""
+    recorded = _read_checksums(folder)
+    expected = source.sha256 or recorded.get(source.name)
+    if (folder / source.name).exists() and expected and _sha256(folder / source.name) == expected:
+        say(f"there     {folder / source.name}")
+        return
+    if made := _made_from(source, local) if local else []:
+        for path in made:
+            with _beside(folder / path.name) as part:
+                shutil.copyfile(path, part)
+            say(f"copied    {folder / path.name} (in place of {source.name})")
+        return
+    with _beside(folder / source.name) as part:
+        origin = _get(source, part, local, client)
+        got = _sha256(part)
+        if expected and got != expected:
+            kept = "" if source.sha256 else f" (of the first one, kept in {folder / CHECKSUMS})"
+            raise ValueError(f"{source.name} from {origin}: sha256 {expected} is expected{kept}, it has {got}")
+    say(f"{'copied' if local else 'fetched':9} {folder / source.name}")
+    if not expected and local is None:
+        recorded[source.name] = got
+        write_json(folder / CHECKSUMS, recorded)
+        say(f"          no checksum of it is published; kept for the next time: sha256 {got}")
 
 
 def rubric_of(rule: str, script: str) -> dict[str, Any]:
@@ -244,10 +250,10 @@ def _made_from(source: Source, local: Path) -> list[Path]:
     return made
 
 
-def _get(source: Source, part: Path, local: Path | None) -> str:
+def _get(source: Source, part: Path, local: Path | None, client: httpx.Client) -> str:
     """Write the source to `part`; where it is from."""
     if local is None:
-        _download(source, part)
+        _download(client, source, part)
         return source.url
     if (local / source.name).exists():
         shutil.copyfile(local / source.name, part)
@@ -261,21 +267,26 @@ def _get(source: Source, part: Path, local: Path | None) -> str:
 # -- from the network -------------------------------------------------------------------------------------------------
 
 
-def _download(source: Source, part: Path) -> None:
+def _client() -> httpx.Client:
     import httpx
 
-    with httpx.Client(follow_redirects=True, timeout=httpx.Timeout(TIMEOUT, connect=15.0)) as client:
-        try:
-            if source.in_zip:
-                _download_member(client, source, part)
-            else:
-                _tried(_stream, client, source.url, part)
-        except httpx.HTTPError as error:
-            what = str(error) or type(error).__name__
-            raise ConnectionError(
-                f"{source.name} cannot be fetched from {source.url}: {what.splitlines()[0]}. Try again later, or get "
-                "the files in another way and give their folder with --from"
-            ) from error
+    return httpx.Client(follow_redirects=True, timeout=httpx.Timeout(TIMEOUT, connect=15.0))
+
+
+def _download(client: httpx.Client, source: Source, part: Path) -> None:
+    import httpx
+
+    try:
+        if source.in_zip:
+            _download_member(client, source, part)
+        else:
+            _tried(_stream, client, source.url, part)
+    except httpx.HTTPError as error:
+        what = str(error) or type(error).__name__
+        raise ConnectionError(
+            f"{source.name} cannot be fetched from {source.url}: {what.splitlines()[0]}. Try again later, or get "
+            "the files in another way and give their folder with --from"
+        ) from error
 
 
 def _download_member(client: httpx.Client, source: Source, part: Path) -> None:
