@@ -39,7 +39,7 @@ REPLIES: dict[str, tuple[str, dict[int, str]]] = {
     "unquoted keys": ('{1: "unique", 2: "check", 4: "repeat"}', ALL),
     "nothing quoted": ("{1: unique, 2: check, 4: repeat}", ALL),
     "an object for each": ('{"1": "unique"}\n{"2": "check"}\n{"4": "repeat"}', ALL),
-    "a draft, then the final one": ('{"1": "repeat"} On second thought: {"1": "unique", "2": "check", "4": "repeat"}', ALL),
+    "a draft, then the final one": ('{"1": "repeat"} No, wait: {"1": "unique", "2": "check", "4": "repeat"}', ALL),
     "a missing action": ('{"1": "unique", "4": "repeat"}', {1: "unique", 4: "repeat"}),
     "actions that are not there": ('{"1": "unique", "2": "check", "3": "unique", "4": "repeat", "99": "check"}', ALL),
     "cut behind a value": ('{"1": "unique", "2": "check", "4": "repeat"', ALL),
@@ -50,16 +50,22 @@ REPLIES: dict[str, tuple[str, dict[int, str]]] = {
     "labels with a full stop": ('{"1": "unique.", "2": "check.", "4": "repeat!"}', ALL),
     "labels with a reason": ('{"1": "unique (no other)", "2": "check - table differs", "4": "repeat: same as 1"}', ALL),
     "inflected": ('{"1": "Unique", "2": "checked", "4": "repeated"}', ALL),
-    "list of objects": ('[{"index": 1, "label": "unique"}, {"index": 2, "label": "check"}, {"index": 4, "label": "repeat"}]', ALL),
-    "list of objects, other names": ('[{"action": "1", "status": "unique"}, {"id": "#2", "vote": "check"}, {"no": 4, "class": "repeat"}]', ALL),
+    "list of objects": (
+        '[{"index": 1, "label": "unique"}, {"index": 2, "label": "check"}, {"index": 4, "label": "repeat"}]',
+        ALL,
+    ),
+    "list of objects, other names": (
+        '[{"action": "1", "status": "unique"}, {"id": "#2", "vote": "check"}, {"no": 4, "class": "repeat"}]',
+        ALL,
+    ),
     "list of small objects": ('[{"1": "unique"}, {"2": "check"}, {"4": "repeat"}]', ALL),
     "list of labels": ('["unique", "check", "repeat"]', ALL),
     "list of labels of another length": ('["unique", "check"]', {}),
     "under a name": ('{"labels": {"1": "unique", "2": "check", "4": "repeat"}}', ALL),
     "nested": ('{"1": {"label": "unique"}, "2": {"label": "check"}, "4": {"label": "repeat", "reason": "as 1"}}', ALL),
     "the action repeated": (
-        '{"1": {"verb": "pick", "object": "cup", "label": "unique"}, "2": {"verb": "check", "object": "phone", "x": "check"},'
-        ' "4": {"verb": "put", "object": "cup", "result": "repeat"}}',
+        '{"1": {"verb": "pick", "object": "cup", "label": "unique"}, '
+        '"2": {"verb": "check", "object": "phone", "x": "check"}, "4": {"verb": "put", "object": "cup", "result": "repeat"}}',
         ALL,
     ),
     "label in a list": ('{"1": ["unique"], "2": ["check", "other table"], "4": ["repeat"]}', ALL),
@@ -74,8 +80,8 @@ REPLIES: dict[str, tuple[str, dict[int, str]]] = {
     "a table": ("| no | label |\n|---|---|\n| 1 | unique |\n| 2 | check |\n| 4 | repeat |", ALL),
     "CSV": ("1,unique\n2,check\n4,repeat", ALL),
     "arrows": ("1 -> unique\n2 => check\n4 → repeat", ALL),
-    "lines that tell the action": ("1. pick cup - unique\nAction 2 (check phone on table): check\n4: put cup, repeat.", ALL),
-    "lines with a reason": ("1: unique because nothing else is picked\n2: check, the table differs\n4: repeat of 1", ALL),
+    "lines that tell the action": ("1. pick cup - unique\nAction 2 (check phone): check\n4: put cup, repeat.", ALL),
+    "lines with a reason": ("1: unique because none is picked\n2: check, the table differs\n4: repeat of 1", ALL),
     "lines by label": ("unique: 1\nCheck: 2\n**repeat**: [4]", ALL),
     "in one line": ("1: unique, 2: check, 4: repeat", ALL),
     "trailing commas": ('{"1": "unique", "2": "check", "4": "repeat",}', ALL),
@@ -122,8 +128,16 @@ def test_there_are_more_than_forty_shapes() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["word " * 10_000, "{" * 50_000, '{"1": ' * 10_000, "1: unique " * 5_000, '"' * 50_000, "[1, " * 12_000, "1" * 50_000],
-)  # fmt: skip
+    [
+        "word " * 10_000,
+        "{" * 50_000,
+        '{"1": ' * 9_000,
+        "1: unique " * 5_000,
+        '"' * 50_000,
+        "[1, " * 13_000,
+        "1" * 50_000,
+    ],
+)
 @pytest.mark.timeout(10)
 def test_fifty_kilobytes_of_anything_are_read_quickly(text: str) -> None:
     assert set(read_labels(text, NUMBERS, LABELS).values()) <= {"unique"}
@@ -164,7 +178,7 @@ def test_every_two_actions_meet_in_a_prompt_that_is_not_too_long(count: int) -> 
         *combinations(range(1, count + 1), 2)
     }
     assert max(map(len, split)) <= 60 and max(len(prompt(part)[0]["content"]) for part in split) < 8000
-    assert len(split) == 1 or count > 30
+    assert len(split) == 1 or count > 60
 
 
 def test_long_names_split_too() -> None:
@@ -277,15 +291,15 @@ def real_clips(upstream: Path) -> list[Clip]:
 
 @pytest.mark.real
 def test_no_real_clip_is_split(real_clips: list[Clip]) -> None:
-    assert [len(parts(candidates(clip))) for clip in real_clips if candidates(clip)].count(1) > 210
+    assert {len(parts(candidates(clip))) for clip in real_clips} == {1}
     assert max(len(candidates(clip)) for clip in real_clips) == 50
 
 
 @pytest.mark.real
 def test_a_model_that_votes_as_the_recorded_one_keeps_the_same_actions(real_clips: list[Clip], tmp_path: Path) -> None:
     """Ten runs whose labels sum up to the recorded score, in replies of ten shapes."""
-    clips = [clip for clip in real_clips if 8 <= len(candidates(clip)) <= 50 and set(clip.votes) == {i for i, _ in candidates(clip)}]  # fmt: skip
-    clips = [clip for clip in clips if all(round(s * 20, 6) == round(s * 20) for s in clip.votes.values())][:60]
+    full = [clip for clip in real_clips if len(candidates(clip)) > 7 and len(clip.votes) == len(candidates(clip))]
+    clips = [clip for clip in full if all(round(s * 20, 6) == round(s * 20) for s in clip.votes.values())][:60]
     texts = {prompt(part)[0]["content"]: clip for clip in clips for part in parts(candidates(clip))}
 
     def reply(text: str, seed: int) -> str:
@@ -300,11 +314,9 @@ def test_a_model_that_votes_as_the_recorded_one_keeps_the_same_actions(real_clip
     funnel: Counter[str] = Counter()
     with Stages(tmp_path, Scripted(reply)) as stages:
         voted = vote(clips, stages, runs=10, count="received", funnel=funnel)
-    split = [i for i, clip in enumerate(clips) if len(parts(candidates(clip))) > 1]
-    for i, (before, after) in enumerate(zip(clips, voted, strict=True)):
-        if i not in split:
-            assert after.votes == pytest.approx(before.votes)
-            assert kept(after, after.votes) == kept(before, before.votes)
+    for before, after in zip(clips, voted, strict=True):
+        assert after.votes == pytest.approx(before.votes)
+        assert kept(after, after.votes) == kept(before, before.votes)
     assert len(clips) == 60 and funnel["vote replies that cannot be read"] == 0
     recorded = {clip.uid: {str(i): s for i, s in clip.votes.items()} for clip in clips}
     assert "100%  equal decisions; kappa 1.00; rank correlation" in agreement(tmp_path, recorded)
