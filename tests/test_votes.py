@@ -65,7 +65,8 @@ REPLIES: dict[str, tuple[str, dict[int, str]]] = {
     "nested": ('{"1": {"label": "unique"}, "2": {"label": "check"}, "4": {"label": "repeat", "reason": "as 1"}}', ALL),
     "the action repeated": (
         '{"1": {"verb": "pick", "object": "cup", "label": "unique"}, '
-        '"2": {"verb": "check", "object": "phone", "x": "check"}, "4": {"verb": "put", "object": "cup", "result": "repeat"}}',
+        '"2": {"verb": "check", "object": "phone", "x": "check"}, '
+        '"4": {"verb": "put", "object": "cup", "result": "repeat"}}',
         ALL,
     ),
     "label in a list": ('{"1": ["unique"], "2": ["check", "other table"], "4": ["repeat"]}', ALL),
