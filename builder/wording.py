@@ -486,6 +486,11 @@ def answer_action(neighbour: Action) -> str:
     return f"{_words(neighbour.verb)} {_slot(neighbour.object)}".strip()
 
 
+def spoken_verb(action: Action) -> str:
+    """The verb as a question writes it, its particle behind it: "loosen" for `losse`, "pick up" for `pick`."""
+    return _verb(action).name
+
+
 def names(text: str) -> tuple[str, ...]:
     """The nouns, in lower case, that a text may have for the annotation's: `trey` -> trey, tray, trays."""
     noun = _noun(text)
