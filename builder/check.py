@@ -132,7 +132,7 @@ def of_rows(rows: Sequence[Row], regions: bool = False) -> Iterator[Problem]:
         answer = (row["answer"] or "").strip().lower().rstrip(".")
         if occurs(answer, (row["question"] or "").lower().replace(wording.WEARER, "")):
             yield Problem("question contains its answer", name, f"{row['question']} - {row['answer']}")
-        if not _grounded(row):
+        if not grounded(row):
             yield Problem("answer not grounded", name, f"no box of {row['answer']!r}")
 
 
@@ -202,7 +202,7 @@ def _markup(row: Row, regions: bool) -> list[str]:
     return [mark for mark in found if mark.lower() not in allowed]
 
 
-def _grounded(row: Row) -> bool:
+def grounded(row: Row) -> bool:
     """Whether a box shows what the answer names; a purpose names no thing, it needs a box of the object in question."""
     if row["type"] == "purpose":
         return bool(row["evidence"])
