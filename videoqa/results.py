@@ -153,7 +153,8 @@ class Result(_Part):
     @property
     def name(self) -> str:
         """The model without the folder that it was loaded from; a Hub id stays as it is."""
-        return self.model if not self.model.startswith(("/", ".", "~")) else PurePosixPath(self.model).name
+        folder = self.model.startswith(("/", ".", "~")) or self.model.count("/") > 1
+        return PurePosixPath(self.model).name if folder else self.model
 
     @property
     def group(self) -> str:

@@ -31,8 +31,8 @@ Row = Mapping[str, Any]  # a question: id, clip, type
 MAX_ROWS = 20_000
 MAX_ANSWERS_BYTES = 50_000_000  # unpacked; the five types of EASG-Bench take about 1 MB
 
-# A path of at least two parts that begins at the root; not "Qwen/Qwen3-8B", not "http://127.0.0.1/v1".
-_FOLDERS = re.compile(r"(?<![\w.:/~])(?:/[^\s/\"']+)+/(?=[^\s/\"'])")
+# The folders of a path such as /home/me/models/mine or build/models/mine; none of "Qwen/Qwen3-8B", "http://host/v1/x".
+_FOLDERS = re.compile(r"(?<![\w.:/~-])(?:[\w.~-]*/){2,}(?=[\w.])")
 
 
 def published(result: dict[str, Any]) -> bytes:
@@ -84,23 +84,22 @@ def answer_table(
     verdicts: Mapping[str, Verdict],
     truths: Mapping[str, Verdict],
 ) -> pa.Table:
-    """One row for each question that has a verdict on its answer or on its ground truth, in the order of `rows`."""
+    """One row for each question, in the order of `rows`; without a verdict it has no status."""
     import pyarrow as pa
 
     lines = []
     for row in rows:
         verdict, truth = verdicts.get(row["id"]), truths.get(row["id"])
-        if verdict is not None or truth is not None:
-            lines.append(
-                {
-                    **{k: row[k] for k in ("id", "clip", "type")},
-                    "prediction": answers.get(row["id"], {}).get("prediction"),
-                    "score": verdict and verdict.score,
-                    "status": verdict and verdict.status,
-                    "explanation": (verdict and verdict.explanation) or None,
-                    "truth_score": truth and truth.score,
-                }
-            )
+        lines.append(
+            {
+                **{k: row[k] for k in ("id", "clip", "type")},
+                "prediction": answers.get(row["id"], {}).get("prediction"),
+                "score": verdict and verdict.score,
+                "status": verdict and verdict.status,
+                "explanation": (verdict and verdict.explanation) or None,
+                "truth_score": truth and truth.score,
+            }
+        )
     return pa.Table.from_pylist(lines, schema=_schema())
 
 
@@ -259,7 +258,11 @@ def card(results: Sequence[Result]) -> str:
                         metric_type="relative_score",
                         metric_name=f"Relative score x 100 ({result.prompt}; judge {judge})",
                         metric_value=summary.relative,
-                        metric_args={"n": summary.n, "unreadable": summary.unreadable, "interval": summary.interval},
+                        metric_args={
+                            "n": summary.n,
+                            "unreadable": summary.unreadable,
+                            "interval": summary.interval and list(summary.interval),
+                        },
                     )
                 )
     return ModelCardData(model_name=names.pop(), eval_results=entries).to_yaml()
