@@ -1,4 +1,4 @@
-"""`easg-bench`: run | answer | judge | report | submit | card | compare | judge-check | fetch.
+"""`easg-bench`: run | answer | merge | judge | report | submit | card | compare | judge-check | fetch | videos.
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -16,17 +16,19 @@ from typing import Annotated, Any, Literal
 import typer
 from tqdm import tqdm
 
+from videoqa import frames as framing
 from videoqa import judge_check as check
 from videoqa import report as reports
 from videoqa import results
 from videoqa import scores as scoring
 from videoqa import submit as submission
 from videoqa.answers_file import READERS, export_lines, import_run
+from videoqa.asking import VIDEO_ERROR, Videos
 from videoqa.engines import Engine, open_engine
 from videoqa.fetch import fetch as fetch_sources
 from videoqa.fetch import paper_rubric
 from videoqa.judge import OURS, Item, Judge, Mode, read_rubric
-from videoqa.prompts import MAX_NEW_TOKENS, PROMPTS
+from videoqa.prompts import MAX_NEW_TOKENS, TWO_STAGE_TYPES, VIDEO_PROMPTS
 from videoqa.runs import (
     Row,
     Run,
@@ -38,8 +40,10 @@ from videoqa.runs import (
     even_sample,
     judge_rows,
     line_of,
+    merge_runs,
     result,
     scored,
+    shard_of,
     write_json,
     write_text,
 )
@@ -59,7 +63,12 @@ Config = Annotated[str, typer.Option(help="Config of the dataset: default, or on
 Limit = Annotated[int | None, typer.Option(min=1, help="Only N rows, evenly over the types.")]
 Out = Annotated[Path, typer.Option(help="The run folder; a run that was stopped goes on there.")]
 Model = Annotated[str, typer.Option(help=f"The model under test: {SPEC}.")]
-Prompt = Annotated[Literal["blind", "narrations"], typer.Option(help="What the model sees beside the question.")]
+Prompt = Annotated[
+    Literal["blind", "narrations", "frames", "two-stage"], typer.Option(help="What the model sees beside the question.")
+]
+VideoFolder = Annotated[Path | None, typer.Option("--videos", help="Folder of clips or full videos, by uid.")]
+FramePolicy = Annotated[str, typer.Option("--frames", help=f"Which frames: {framing.GRAMMAR}.")]
+Shard = Annotated[str | None, typer.Option(help="Only this part of the clips, such as 2/4; `merge` joins the parts.")]
 MaxTokens = Annotated[int, typer.Option("--max-new-tokens", min=1, help="Longest answer.")]
 JudgeSpec = Annotated[str, typer.Option("--judge", help=f"The judge: {SPEC}.")]
 RubricName = Annotated[str, typer.Option("--rubric", help="`ours`, `paper` (after `easg-bench fetch`), or a file.")]
@@ -91,6 +100,9 @@ def run(
     out: Out = Path("runs/run"),
     prompt: Prompt = "narrations",
     max_new_tokens: MaxTokens = MAX_NEW_TOKENS,
+    videos: VideoFolder = None,
+    frames: FramePolicy = str(framing.DEFAULT),
+    shard: Shard = None,
     rubric: RubricName = "ours",
     mode: ModeOption = None,
     sampling: Sampling = "greedy",
@@ -104,9 +116,11 @@ def run(
     """Answer, judge and report in one go. A run that was stopped goes on where it stopped."""
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine = open_engine(model, **local)
-    rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens)
+    policy = framing.Policy.parse(frames) if prompt in VIDEO_PROMPTS else None
+    rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens, policy, shard)
+    seen = _videos(opened, videos, policy)
     with opened.alone():
-        failed = _answer(engine, rows, opened)
+        failed = _answer(engine, rows, opened, seen)
         rater = _judge(engine if judge == model else open_engine(judge, **local), rubric, mode, sampling, reading)
         failed += _rate(rater, rows, opened, store, explain)
     report([out])
@@ -122,15 +136,20 @@ def answer(
     out: Out = Path("runs/run"),
     prompt: Prompt = "narrations",
     max_new_tokens: MaxTokens = MAX_NEW_TOKENS,
+    videos: VideoFolder = None,
+    frames: FramePolicy = str(framing.DEFAULT),
+    shard: Shard = None,
     dtype: DtypeOption = "auto",
     device: Device = "auto",
     batch_size: BatchSize = 8,
 ) -> None:
     """Let a model answer the questions."""
     engine = open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
-    rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens)
+    policy = framing.Policy.parse(frames) if prompt in VIDEO_PROMPTS else None
+    rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens, policy, shard)
+    seen = _videos(opened, videos, policy)
     with opened.alone():
-        _finish(_answer(engine, rows, opened), out)
+        _finish(_answer(engine, rows, opened, seen), out)
 
 
 @app.command()
@@ -255,6 +274,51 @@ def compare(
             print(f"  {left_out} rows without a score in both runs are left out")
 
 
+@app.command()
+def merge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="All shards of one run.")],
+    out: Annotated[Path, typer.Option(help="The folder of the whole run.")],
+) -> None:
+    """Put the shards of a run together; `judge` then makes its scores, of the verdicts that are there already."""
+    merged = merge_runs([Run(folder) for folder in runs], out)
+    print(f"{out}: {len(merged.answers())} answers of {len(runs)} shards; next: easg-bench judge {out} --judge JUDGE")
+
+
+videos_app = typer.Typer(no_args_is_help=True, help="The videos that the questions are about.")
+app.add_typer(videos_app, name="videos")
+
+
+@videos_app.command("check")
+def videos_check(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of clips or full videos, by uid.")],
+    data: Data = REPO,
+    config: Config = "default",
+) -> None:
+    """Say which clips have no video that can be read, and the questions lost with them; exit code 3 if any."""
+    try:
+        found = framing.check_videos(folder, _load(data, config))
+    except framing.VideoError as error:
+        raise ValueError(str(error)) from error
+    print(found)
+    if found.partial:
+        raise typer.Exit(3)
+
+
+@videos_app.command("list")
+def videos_list(
+    data: Data = REPO,
+    config: Config = "default",
+    out: Annotated[Path | None, typer.Option(help="The file to write (default: print).")] = None,
+) -> None:
+    """Write the uids of the full videos, one a line, as the Ego4D downloader's --video_uid_file takes them."""
+    text = "".join(f"{uid}\n" for uid in framing.uid_list(_load(data, config)))
+    if out is None:
+        print(text, end="")
+    else:
+        write_text(out, text)
+        print(f"{out}: {text.count(chr(10))} videos")
+
+
 @app.command("judge-check")
 def judge_check(
     judge: JudgeSpec,
@@ -335,9 +399,17 @@ def fetch(
 
 
 def _begin(
-    engine: Engine, data: str, config: str, limit: int | None, out: Path, prompt: str, max_new_tokens: int
+    engine: Engine,
+    data: str,
+    config: str,
+    limit: int | None,
+    out: Path,
+    prompt: str,
+    max_new_tokens: int,
+    policy: framing.Policy | None,
+    shard: str | None,
 ) -> tuple[list[Row], Run]:
-    """The rows and the run folder, which is made or found to be of the same run."""
+    """The rows to ask and the run folder, which is made or found to be of the same run."""
     rows = even_sample(_load(data, config), limit)
     settings = {
         "format": 1,
@@ -350,8 +422,32 @@ def _begin(
         "model_settings": engine.settings,
         "prompt": str(prompt),
         "max_new_tokens": max_new_tokens,
+        "frames": None if policy is None else str(policy),
+        "shard": shard,
     }
-    return rows, Run(out, settings)
+    asked = _asked(rows, settings)
+    return asked, Run(out, settings)
+
+
+def _asked(rows: list[Row], settings: dict[str, Any]) -> list[Row]:
+    """The rows that a run asks: in two stages only those that look before or after; of a shard only its clips."""
+    if settings["prompt"] == "two-stage":
+        rows = [row for row in rows if row["type"] in TWO_STAGE_TYPES]
+        if not rows:
+            raise ValueError("two-stage prompting asks before and after questions, and these rows have none")
+    return shard_of(rows, settings.get("shard"))
+
+
+def _videos(run: Run, folder: Path | None, policy: framing.Policy | None) -> Videos | None:
+    """The videos of a run whose prompt shows frames."""
+    if policy is None:
+        return None
+    if folder is None:
+        raise ValueError(f"the prompt {run.config['prompt']} shows frames: give --videos, the folder of the videos")
+    try:
+        return Videos.of(folder, policy, _load(run.config["data"], "default"))
+    except framing.VideoError as error:
+        raise ValueError(str(error)) from error
 
 
 def _load(data: str, config: str) -> list[Row]:
@@ -373,7 +469,7 @@ def _rows_of(run: Run) -> list[Row]:
             f"{run.folder} was answered on revision {run.config['revision']} of {run.config['data']}, which is now "
             f"{data_revision(rows)}: run it again with another --out"
         )
-    return rows
+    return _asked(rows, run.config)
 
 
 def _judge(engine: Engine, rubric: str, mode: Mode | None, sampling: Any, reading: Any) -> Judge:
@@ -381,19 +477,19 @@ def _judge(engine: Engine, rubric: str, mode: Mode | None, sampling: Any, readin
     return Judge(engine, read, mode or ("dist" if engine.can_choose else "score"), sampling, reading)
 
 
-def _answer(engine: Engine, rows: list[Row], run: Run) -> int:
+def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) -> int:
     """Answer what is missing; the number of rows that failed."""
-    ask = PROMPTS[run.config["prompt"]]
-    conversations = [ask(row["question"], row["context"]) for row in rows]
     have = sum(line["error"] is None for line in run.answers().values())
     failed = []
     with tqdm(total=len(rows), initial=have, desc="answers", unit="row") as bar:
-        for line in answer_rows(engine, rows, conversations, run, max_new_tokens=run.config["max_new_tokens"]):
+        for line in answer_rows(engine, rows, run, videos):
             bar.update()
             if line["error"] is not None:
                 failed.append(line)
     for line in failed[:10]:
         print(f"no answer: {line['id']}: {line['error']}", file=sys.stderr)
+    if unseen := sum(line["error"].startswith(VIDEO_ERROR) for line in failed):
+        print(f"{unseen} of {len(rows)} rows have no video that can be read (video_error)", file=sys.stderr)
     return len(failed)
 
 

@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa import results
+from videoqa.asking import Videos, ask
 from videoqa.engines import Conversation, Engine
 from videoqa.judge import Item, Judge, Verdict
 from videoqa.scores import Calibration, Scored, Scores, summarize
@@ -272,17 +274,52 @@ def even_sample(rows: Sequence[Row], limit: int | None) -> list[Row]:
     return [rows[i] for i in sorted(chosen)]
 
 
+def shard_of(rows: Sequence[Row], shard: str | None) -> list[Row]:
+    """The part "2/4" of the rows: those of every fourth clip, beginning with the second; all rows for None."""
+    if shard is None:
+        return list(rows)
+    match = re.fullmatch(r"(\d+)/(\d+)", shard)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"shard {shard!r}: give the part and the number of parts, from 1/4 to 4/4")
+    place = {clip: n for n, clip in enumerate(dict.fromkeys(row["clip"] for row in rows))}
+    return [row for row in rows if place[row["clip"]] % int(match[2]) == int(match[1]) - 1]
+
+
+def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
+    """One run of all its shards: answers and verdicts are put together, scores are for `easg-bench judge` to make.
+    Raises RunMismatch where the shards are not all the parts of one run."""
+    parts = sorted(str(run.config.get("shard")) for run in shards)
+    wholes = [{k: v for k, v in run.config.items() if k != "shard"} for run in shards]
+    for run, whole in zip(shards, wholes, strict=True):
+        if differ := [k for k in {**whole, **wholes[0]} if whole.get(k) != wholes[0].get(k)]:
+            told = "; ".join(f"{k} is {whole.get(k)!r}, not {wholes[0].get(k)!r}" for k in differ)
+            raise RunMismatch(f"{run.folder} and {shards[0].folder} are no shards of one run: {told}")
+    count = parts[0].partition("/")[2]
+    if parts != sorted(f"{n}/{count}" for n in range(1, int(count or 1) + 1)):
+        raise RunMismatch(f"all shards of one run are needed, each once; these are {', '.join(parts)}")
+    merged = Run(out, {**wholes[0], "shard": None})
+    for lines in ("answers_file", "verdicts_file"):
+        have = {json.dumps(line, sort_keys=True) for line in getattr(merged, lines).read()}
+        for run in shards:
+            for line in getattr(run, lines).read():
+                if json.dumps(line, sort_keys=True) not in have:
+                    getattr(merged, lines).append(line)
+    return merged
+
+
 def answer_rows(
-    engine: Engine, rows: Sequence[Row], conversations: Sequence[Conversation], run: Run, *, max_new_tokens: int
+    engine: Engine, rows: Sequence[Row], run: Run, videos: Videos | None = None
 ) -> Iterator[dict[str, Any]]:
     """Ask the model what the run lacks; every answer is on disk when its line comes out here. A row that failed has
     prediction None and its error, and is asked again the next time."""
     known = run.answers()
-    todo = [i for i, row in enumerate(rows) if known.get(row["id"], {"error": "not asked"})["error"] is not None]
-    replies = engine.generate([conversations[i] for i in todo], max_new_tokens=max_new_tokens)
-    for k, reply in replies:
-        text = None if reply.text is None else reply.text.strip()
-        line = {"id": rows[todo[k]]["id"], "prediction": text, "error": reply.error, "finished": reply.finished}
+    todo = [row for row in rows if known.get(row["id"], {"error": "not asked"})["error"] is not None]
+    prompt, longest = run.config["prompt"], run.config["max_new_tokens"]
+    for index, answer in ask(engine, todo, prompt, max_new_tokens=longest, videos=videos):
+        line: dict[str, Any] = {"id": todo[index]["id"], "prediction": answer.text, "error": answer.error}
+        line["finished"] = answer.finished
+        extra = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
+        line |= {name: value for name, value in extra.items() if value is not None}
         run.answers_file.append(line)
         yield line
 
@@ -349,8 +386,9 @@ def result_of(run: Run, scores: Scores, calibration: Calibration, judge: dict[st
     return {
         "format": results.FORMAT,
         "model": run.config["model"],
-        "kind": "language-only",
+        "kind": {"frames": "video", "two-stage": "two-stage"}.get(run.config["prompt"], "language-only"),
         "prompt": run.config["prompt"],
+        "frames": run.config.get("frames"),
         "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
         "judge": judge,
         "calibration": {"means": dict(calibration.means), "n": len(calibration.rows)},
