@@ -41,6 +41,14 @@ class Sampling:
     seed: int = 42
     max_new_tokens: int = 2048
 
+    def __post_init__(self) -> None:
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in asdict(self).values())
+        if not numbers or not (self.temperature > 0 and 0 < self.top_p <= 1 and self.max_new_tokens >= 1):
+            raise ValueError(
+                "sampling needs a temperature above 0, a top_p above 0 and up to 1, a whole seed and at least 1 new "
+                f"token; it is {asdict(self)}"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
@@ -122,6 +130,10 @@ def read_rubric(path: str | Path) -> Rubric:
     sampling = data.get("sampling", {})
     if not isinstance(sampling, dict) or not set(sampling) <= names:
         raise ValueError(f"{path}: sampling may hold {', '.join(sorted(names))}; it is {sampling!r}")
+    try:
+        drawn = Sampling(**sampling)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     return Rubric(
         name="paper",
         system=data["system"],
@@ -130,7 +142,7 @@ def read_rubric(path: str | Path) -> Rubric:
         values=tuple(range(1, 11)),
         start_in_dist_only=True,
         one_line=False,
-        sampling=Sampling(**sampling),
+        sampling=drawn,
     )
 
 
@@ -138,7 +150,7 @@ def read_rubric(path: str | Path) -> Rubric:
 
 FIELDS = ("context", "question", "answer", "prediction", "rule")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
-_MARK = str.maketrans({"[": "(", "]": ")", "【": "(", "】": ")", "［": "(", "］": ")", "⟦": "(", "⟧": ")"})
+_MARK = str.maketrans("[【［⟦⁅﹇]】］⟧⁆﹈", "((((((" + "))))))")
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
 
 
@@ -167,7 +179,7 @@ def prompt(rubric: Rubric, item: Item, safe: bool = True) -> Conversation:
     fields = {"context": item.context, "question": item.question, "answer": item.answer, "prediction": item.prediction}
     # a lone surrogate is no text that a tokenizer or a server takes
     texts = {k: (v or "").encode("utf-8", "replace").decode() for k, v in fields.items()}
-    filled = {k: harmless(v, rubric.one_line and k != "context") if safe else v for k, v in texts.items()}
+    filled = {k: harmless(v, rubric.one_line) if safe else v for k, v in texts.items()}
     filled["rule"] = rubric.rule
     user = _FIELD.sub(lambda m: filled[m[1]], rubric.layout)
     return [{"role": "system", "content": rubric.system}, {"role": "user", "content": user}]
@@ -198,55 +210,91 @@ class Verdict:
 _ZERO_WIDTH = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _THINK = r"(?:think|thinking|thought|reasoning|reflection)"
 _NUMBER = r"(?P<n>[-+−–]?\d+(?:\.\d+)?)(?![\d.,]*\d|%)"
-_OUT_OF = r"(?:\s*(?:/|out\s+of)\s*(?P<of>\d+)(?![\d.]*\d))?"
+_OUT_OF = r"(?:\s*(?:/|(?:out\s+)?of)\s*(?P<of>\d+)(?![\d.]*\d))?"
 _LABEL = r"(?<![\w-])(?:overall\s+|final\s+|total\s+|my\s+)?(?:score|rating|grade|points?)"
-_BETWEEN = r"\s*(?:\([^)\n]*\)\s*)?(?::|=|\bis\b|\bof\b(?=\s*\d))\s*(?:a\s+)?"
-_LINE = re.compile(rf"(?:{_LABEL}(?:{_BETWEEN}|\s+))?{_NUMBER}{_OUT_OF}\s*(?:points?|stars?)?\s*[.!]?", re.I)
+_BETWEEN = r"[^\S\n]*(?:\([^)\n]*\)[^\S\n]*)?(?::|=|\bis\b|\bof\b(?=[^\S\n]*\d))[^\S\n]*(?:a[^\S\n]+)?"
+_LONE = rf"{_NUMBER}{_OUT_OF}[^\S\n]*(?:points?|stars?)?[^\S\n]*[.!]?"
+_LINE = re.compile(rf"(?:{_LABEL}(?:{_BETWEEN}|\s+))?{_LONE}", re.I)
 _LABELLED = re.compile(rf"{_LABEL}{_BETWEEN}{_NUMBER}{_OUT_OF}(?!\s*(?:-|–|to\b|or\b|/)\s*\d)", re.I)
-_RATIO = re.compile(rf"(?<![\w./-]){_NUMBER}\s*(?:/|out\s+of)\s*(?P<of>\d+)(?![\d.]*\d)", re.I)
+_BELOW = re.compile(rf"^[^\S\n]*{_LABEL}[^\S\n]*[:=]?[^\S\n]*\n\s*{_LONE}[^\S\n]*$", re.I | re.M)
+_COUNTED = r"(?!\s+(?:of\s|(?!(?:as|is|this|thus|points|stars)\b)[a-z]+s\b))"  # "3 out of 10 objects"
+_RATIO = re.compile(rf"(?<![\w./–−-]){_NUMBER}\s*(?:/|out\s+of)\s*(?P<of>\d+)(?![\d.]*\d){_COUNTED}", re.I)
 _BRACKETED = re.compile(rf"\[\[\s*{_NUMBER}\s*\]\]")
-_CONDITIONAL = re.compile(r"\b(?:would|could|should|might|if)\b[^.!?\n]*$", re.I)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[;\n]")
+# What says that a number is not this answer's: "it would be a 9/10 if", "the maximum score is 10", "deserves no score
+# of 8", "7 to 8 out of 10" before it; "a score of 10 means" behind it.
+_NOT_MEANT_BEFORE = re.compile(
+    r"(?<!\bi )\b(?:would|could|should|might)\b|\bif\b|(?:\b(?:not?|cannot|never)|n['’]t)\b[^,:]*$"
+    r"|\b(?:maximum|max|minimum|min|highest|lowest|top|best|worst|perfect|full|possible)\s*$|\d\s*(?:to|or|and)\s*$",
+    re.I,
+)
+_NOT_MEANT_BEHIND = re.compile(
+    r",?\s*(?:if|unless|means?|would|indicates?|represents?|is\s+(?:for|given|reserved))\b", re.I
+)
 _FENCE = re.compile(r"```\w*\n?(.*?)(?:```|$)", re.S)
 
 
 def without_thinking(text: str) -> str | None:
     """The text behind the model's thinking block; None where the block was never closed (the reply was cut)."""
+    text, cut = _behind_thinking(text)
+    return None if cut else text
+
+
+def _behind_thinking(text: str) -> tuple[str, bool]:
+    """The text without thinking blocks, up to one that was never closed, and whether there is such a one."""
     text = re.sub(rf"<{_THINK}>.*?</{_THINK}>", "", text, flags=re.S | re.I)
     # the opening tag may have stood in the prompt
     text = re.split(rf"</{_THINK}>", text, flags=re.I)[-1]
-    return None if re.search(rf"<{_THINK}>", text, flags=re.I) else text
+    text, *cut = re.split(rf"<{_THINK}>", text, maxsplit=1, flags=re.I)
+    return text, bool(cut)
 
 
 def read_reply(text: str, rubric: Rubric = OURS) -> Verdict:
     """Read a judge's reply: the score line first, then labelled and other explicit forms. A number that merely occurs
-    in the prose is no score."""
+    in the prose is no score, and neither is one of several that contradict each other."""
     raw = text
-    behind = without_thinking(text)
-    if behind is None:
+    text, cut = _behind_thinking(text)
+    text = _ZERO_WIDTH.sub("", unicodedata.normalize("NFC", text)).strip()
+    lines = text.splitlines()
+    if lines and (match := _LINE.fullmatch(_plain(lines[0]))):
+        return _judged(match, "\n".join(lines[1:]), rubric, raw)
+    if cut:
         return Verdict(None, "truncated", raw=raw)
-    text = _ZERO_WIDTH.sub("", unicodedata.normalize("NFC", behind)).strip()
-    if not text:
-        return Verdict(None, "unreadable", raw=raw)
     if (verdict := _read_json(text, rubric)) is not None:
         return replace(verdict, raw=raw)
-    if match := _BRACKETED.search(text):
+    if match := _agreed(list(_BRACKETED.finditer(text))):
         return _judged(match, text[match.end() :], rubric, raw)
-    lines = text.splitlines()
-    if match := _LINE.fullmatch(_plain(lines[0])):
-        return _judged(match, "\n".join(lines[1:]), rubric, raw)
     plain = "\n".join(map(_plain, lines))
-    found = [m for m in _LABELLED.finditer(plain) if not _CONDITIONAL.search(plain[: m.start()])]
+    found = [m for m in (*_LABELLED.finditer(plain), *_BELOW.finditer(plain)) if _meant(m, plain)]
+    found.sort(key=lambda m: m.start())
     at_line_start = [m for m in found if m.start() == 0 or plain[m.start() - 1] == "\n"]
-    if found:
-        # several labelled scores: the last one that begins a line is the verdict, what stands before led to it
-        match = at_line_start[-1] if at_line_start else found[0]
-        return _judged(match, plain[: match.start()] + plain[match.end() :], rubric, raw)
-    ratios = [m for m in _RATIO.finditer(plain) if not _CONDITIONAL.search(plain[: m.start()])]
-    if ratios and len({(m["n"], m["of"]) for m in ratios}) == 1:
-        return _judged(ratios[0], plain, rubric, raw)
-    if len(lines) > 1 and (match := _LINE.fullmatch(_plain(lines[-1]))):
+    if at_line_start:
+        # the reply's first line is the score line; otherwise the last one is the verdict, what stands before led to it
+        match = at_line_start[0] if at_line_start[0].start() == 0 else at_line_start[-1]
+    else:
+        out_of_high = [m for m in _RATIO.finditer(plain) if float(m["of"]) == rubric.values[-1] and _meant(m, plain)]
+        match = _agreed(found) if found else _agreed(out_of_high)
+    if match:
+        rest = plain[: match.start()] + plain[match.end() :] if match in at_line_start else plain
+        return _judged(match, rest, rubric, raw)
+    if not found and len(lines) > 1 and (match := _LINE.fullmatch(_plain(lines[-1]))):
         return _judged(match, "\n".join(lines[:-1]), rubric, raw)
     return Verdict(None, "unreadable", raw=raw)
+
+
+def _meant(match: re.Match[str], text: str) -> bool:
+    """Whether the sentence that a number stands in says it of this answer."""
+    before = _SENTENCE_END.split(text[: match.start()])[-1]
+    return not (_NOT_MEANT_BEFORE.search(before) or _NOT_MEANT_BEHIND.match(text, match.end()))
+
+
+def _agreed(matches: list[re.Match[str]]) -> re.Match[str] | None:
+    """The first of matches that all say the same number."""
+    return matches[0] if len({float(_ascii_minus(m["n"])) for m in matches}) == 1 else None
+
+
+def _ascii_minus(number: str) -> str:
+    return number.replace("−", "-").replace("–", "-")
 
 
 def _plain(line: str) -> str:
@@ -280,7 +328,7 @@ def _read_json(text: str, rubric: Rubric) -> Verdict | None:
 
 
 def _judged(match: re.Match[str], rest: str, rubric: Rubric, raw: str) -> Verdict:
-    number = float(match["n"].replace("−", "-").replace("–", "-"))
+    number = float(_ascii_minus(match["n"]))
     low, high = rubric.values[0], rubric.values[-1]
     of = match.groupdict().get("of")
     allowed = low <= number <= high if rubric.between else number in rubric.values
@@ -298,7 +346,7 @@ def read_as_script(text: str) -> Verdict:
     try:
         score, explanation = parts
         return Verdict(float(int(score)), "ok", explanation, text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return Verdict(0.0, "unreadable", "", text)
 
 
@@ -372,7 +420,8 @@ class Judge:
     def prompt(self, item: Item) -> Conversation | None:
         """The prompt for an item; None where the answer is empty, also behind a thinking block."""
         answer = (without_thinking(item.prediction or "") or "").strip()
-        return prompt(self.rubric, replace(item, prediction=answer), self.safe) if answer else None
+        seen = _INVISIBLE.sub("", answer).strip()
+        return prompt(self.rubric, replace(item, prediction=answer), self.safe) if seen else None
 
     def rate(self, items: Sequence[Item]) -> Iterator[tuple[int, Verdict]]:
         """Rate each item; verdicts come as they are known, with the item's index."""
@@ -408,8 +457,10 @@ class Judge:
         if reply.text is None:
             return Verdict(None, "judge_error", raw=reply.error or "no reply")
         verdict = self.read(reply.text)
-        if verdict.status == "unreadable" and not reply.finished and self.reading == "ours":
-            return replace(verdict, status="truncated")
+        if reply.finished or self.reading == "script":
+            return verdict
+        if verdict.status == "unreadable" or reply.text[-1:].isdigit():  # "1" may have been about to become "10"
+            return Verdict(None, "truncated", raw=reply.text)
         return verdict
 
     def _distributions(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Verdict]]:
@@ -421,8 +472,8 @@ class Judge:
             yield index, _expected(answer, names)
 
     def explain(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[tuple[int, str]]:
-        """The judge's reasons for scores that it gave already, greedy: it goes on behind its own score line. Needs an
-        engine that can force a reply's start."""
+        """The judge's reasons for scores that it gave already, greedy: it goes on behind its own score line. A row
+        whose call fails is left out. Needs an engine that can force a reply's start."""
         if not self.engine.can_force:
             raise ValueError(f"{self.engine.name} cannot go on behind a score line: explanations need mode paper")
         by_start: dict[str, list[int]] = {}
@@ -431,9 +482,10 @@ class Judge:
                 score = verdict.score if verdict.most_likely is None else verdict.most_likely
                 by_start.setdefault(f"{self.rubric.start}{score:g}\n", []).append(index)
         for start, rows in by_start.items():
-            asked = [prompt(self.rubric, items[i], self.safe) for i in rows]
-            for k, reply in self.engine.generate(asked, max_new_tokens=256, start=start):
-                yield rows[k], (reply.text or "").removeprefix(start).strip() or reply.error or ""
+            asked = [(i, p) for i in rows if (p := self.prompt(items[i])) is not None]
+            for k, reply in self.engine.generate([p for _, p in asked], max_new_tokens=256, start=start):
+                if reply.text is not None:
+                    yield asked[k][0], reply.text.removeprefix(start).strip()
 
 
 def _expected(answer: ChoiceLogprobs, names: dict[str, float]) -> Verdict:
@@ -447,6 +499,8 @@ def _expected(answer: ChoiceLogprobs, names: dict[str, float]) -> Verdict:
         return Verdict(None, "unreadable", raw="no allowed score has a probability above 0")
     shares = {name: chance / mass for name, chance in chances.items()}
     best = max(shares, key=lambda name: shares[name])
+    if answer.from_text:  # a score that was read, and nothing known of how probable it is
+        return Verdict(names[best], "ok", most_likely=names[best])
     return Verdict(
         score=round(sum(names[name] * share for name, share in shares.items()), 6),
         status="ok",
