@@ -311,18 +311,8 @@ def _table(frame: pd.DataFrame, cells: list[list[str]]) -> dict[str, Any]:
 def build(app: App) -> gr.Blocks:
     """The page."""
     numbers = ["number", "str", "number", "str", *["number"] * 5, "str", "str", "number", "number", "str"]
-    widths: list[str | int] = [
-        "45px",
-        "230px",
-        "130px",
-        "210px",
-        *["130px"] * 5,
-        "120px",
-        "130px",
-        "70px",
-        "100px",
-        "110px",
-    ]
+    widths: list[str | int] = ["45px", "230px", "130px", "210px", *["130px"] * 5]
+    widths += ["120px", "130px", "70px", "100px", "110px"]
     with gr.Blocks(title="EASG-Bench leaderboard", analytics_enabled=False, delete_cache=(3600, 7200)) as page:
         gr.Markdown("# EASG-Bench\nHow well do models understand what happens when in first-person video?")
         with gr.Tabs() as tabs:

@@ -50,11 +50,11 @@ Series = tuple[str, str, dict[str, float], dict[str, tuple[float, float]]]  # na
 
 def series(entries: Sequence[Entry] | None) -> list[Series]:
     """What the charts draw of a group's entries, or of the paper's rows (None)."""
+    found: list[Series] = []
     if entries is None:
-        return [(row.model, row.kind, dict(row.scores), {}) for row in PAPER_TABLE2] + [
-            (row.model, "two-stage", dict(row.scores), {}) for row in PAPER_TABLE3 if row.prompting == "two-stage"
-        ]
-    found = []
+        found += [(row.model, row.kind, dict(row.scores), {}) for row in PAPER_TABLE2]
+        two = (row for row in PAPER_TABLE3 if row.prompting == "two-stage")
+        return found + [(row.model, "two-stage", dict(row.scores), {}) for row in two]
     for entry in entries:
         summaries = {n: s for n in COLUMNS if (s := entry.result.column(n)) and s.relative is not None}
         scores = {n: s.relative for n, s in summaries.items() if s.relative is not None}

@@ -85,11 +85,8 @@ def latex(results: Sequence[Result]) -> str:
                 bold = summary is not None and summary.relative is not None and summary.relative == best[name]
                 cells.append(rf"\textbf{{{_number(summary)}}}" if bold else _number(summary))
             lines.append(" & ".join([_latex(label(result)), *cells]) + r" \\")
-    return (
-        "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-        + "\n% "
-        + _judges(results).replace("\n", "\n% ").rstrip("% ")
-    )
+    comments = (f"% {line}" for line in _judges(results).splitlines())
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *comments, ""])
 
 
 def to_csv(results: Sequence[Result]) -> str:
