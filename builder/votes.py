@@ -111,7 +111,7 @@ def read_labels(text: str, numbers: Collection[int], labels: Collection[str]) ->
     found: dict[int, str] = {}
     rest = []
     end = 0
-    for start, stop, data in _json_in(text):
+    for start, stop, data in json_in(text):
         if "{" in text[start:stop]:  # "repeat: [4]" is left for the lines
             rest.append(text[end:start])
             end = stop
@@ -123,7 +123,7 @@ def read_labels(text: str, numbers: Collection[int], labels: Collection[str]) ->
     return {**_from_lines(plain, numbers, labels), **_from_pairs(text, numbers, labels), **found}
 
 
-def _json_in(text: str) -> Iterator[tuple[int, int, Any]]:
+def json_in(text: str) -> Iterator[tuple[int, int, Any]]:
     """(start, end, value) of the JSON objects and lists in a text, repaired where they need it."""
     import json_repair
 
