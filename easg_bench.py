@@ -113,9 +113,12 @@ GRAPH_FEATURES = Features(
         ),
     }
 )
+NEUTRAL_FEATURES = Features({**FEATURES, "question_coordinates": Value("string")})  # <region n>: n-th of `evidence`
 CONFIGS: dict[str, Features] = {
     "default": FEATURES,  # all questions
     **dict.fromkeys(TYPES, FEATURES),
+    "unambiguous": FEATURES,  # those that no second action of their clip answers differently
+    "language_neutral": NEUTRAL_FEATURES,  # objects that have a box are not named
     "narrations": NARRATION_FEATURES,  # one row per clip
     "graphs": GRAPH_FEATURES,  # one row per annotated action
 }

@@ -8,7 +8,7 @@ that it needs, `easg-bench fetch` gets the public ones; `read-notebook` and `spa
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -154,13 +154,11 @@ def _build(files: dict[str, Path], out: Path, same_frame: SameFrame) -> None:
     repo.check_place(out)  # before the work, not after it
     clips, warnings = read_clips(**files)
     counts: Counter[str] = Counter()
-    rows: dict[str, list[Any]] = {config: [] for config in (*TYPES, "narrations", "graphs")}
+    rows: defaultdict[str, list[Any]] = defaultdict(list)
     for clip in tqdm(clips, desc="clips", unit="clip"):
-        for row in repo.question_rows(clip, same_frame, counts):
-            rows[row["type"]].append(row)
-        rows["narrations"].append(repo.narration_row(clip))
-        rows["graphs"] += repo.graph_rows(clip)
-    repo.write(out, rows, list(files.values()), same_frame)
+        for config, of_clip in repo.clip_rows(clip, same_frame, counts).items():
+            rows[config] += of_clip
+    repo.write(out, rows, list(files.values()), repo.recorded(same_frame))
 
     questions = [row for kind in TYPES for row in rows[kind]]
     typer.echo(

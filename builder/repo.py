@@ -1,7 +1,9 @@
 """Clips -> the dataset repo: a folder with README.md (the card) and data/*.parquet that load_dataset and the Hub take.
 
     easg-bench/
-      README.md                            configs: default (all questions), one per type, narrations, graphs
+      README.md                            configs: default (all questions), one per type, unambiguous,
+                                           language_neutral, narrations, graphs
+      statistics.png                       what stats.py draws of them
       data/direct-0d6c7c8a3f52.parquet     284 rows like the one at the top of easg_bench.py
 
 A data file is named after its content. `datasets` keys its cache by the names of the files, so a rebuilt folder, or
@@ -25,18 +27,42 @@ import pyarrow.parquet as pq
 from datasets import Features
 from huggingface_hub import DatasetCardData
 
-from builder import grounding, wording
+from builder import check, grounding, stats, wording
+from builder.neutral import neutral_row
 from builder.questions import SameFrame, Slots, candidates, questions
 from builder.records import FPS, STAGES, BuildError, Clip, Graph
 from easg_bench import CONFIGS, QA, TYPES, Evidence
 
+PICTURE = "statistics.png"
+OWN = re.compile(rf"README\.md|{re.escape(PICTURE)}|data/[^/]+\.parquet")  # the files of a repo, by path in it
 MARK = "<!-- built by python -m builder: the next build into this folder replaces it -->"
+
+
+def clip_rows(clip: Clip, same_frame: SameFrame, counts: Counter[str]) -> dict[str, list[Any]]:
+    """The rows of a clip for every config but `default`; `counts` learns as in question_rows and derived_rows."""
+    questions, graphs = question_rows(clip, same_frame, counts), graph_rows(clip)
+    return {
+        **{kind: [row for row in questions if row["type"] == kind] for kind in TYPES},
+        **derived_rows(questions, graphs, counts),
+        "narrations": [narration_row(clip)],
+        "graphs": graphs,
+    }
 
 
 def question_rows(clip: Clip, same_frame: SameFrame, counts: Counter[str]) -> list[QA]:
     """All questions of a clip: purpose first, then by graph. `counts` learns what was grounded where, and how many
     rows have a neighbour that is out of order."""
     return _purpose_rows(clip, counts) + _action_rows(clip, same_frame, counts)
+
+
+def derived_rows(
+    questions: Sequence[QA], graphs: Sequence[Mapping[str, Any]], counts: Counter[str]
+) -> dict[str, list[Any]]:
+    """The rows of the configs that are made of a clip's questions and, if there are any, graphs. Without graphs nobody
+    can tell which questions are unambiguous."""
+    neutral = [row for question in questions if (row := neutral_row(question, counts))]
+    clear = check.unambiguous(questions, graphs) if graphs else []
+    return {"unambiguous": clear, "language_neutral": neutral}
 
 
 def narration_row(clip: Clip) -> dict[str, Any]:
@@ -80,6 +106,11 @@ def graph_rows(clip: Clip) -> list[dict[str, Any]]:
     ]
 
 
+def recorded(same_frame: SameFrame) -> str:
+    """What the card says of a build from recorded votes."""
+    return RECORDED.format(same_frame=SAME_FRAME_NOTES[same_frame])
+
+
 def check_place(out: Path) -> None:
     """Raise BuildError unless `out` is free: absent, an empty folder, or a former build, which will be replaced."""
     if not out.exists() and not out.is_symlink():
@@ -89,7 +120,7 @@ def check_place(out: Path) -> None:
     data = out / "data"
     paths = [path for path in out.iterdir() if path != data] + (list(data.iterdir()) if data.is_dir() else [])
     names = {path.relative_to(out).as_posix() for path in paths}
-    others = sorted(name for name in names if not re.fullmatch(r"README\.md|data/[^/]+\.parquet", name))
+    others = sorted(name for name in names if not OWN.fullmatch(name))
     if others:
         raise BuildError(f"{out}: holds something else ({others[0]}); choose a new folder or empty this one")
     if names and ("README.md" not in names or MARK not in (out / "README.md").read_text("utf-8", "replace")):
@@ -98,17 +129,15 @@ def check_place(out: Path) -> None:
         )
 
 
-def write(
-    out: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], sources: Sequence[Path], same_frame: SameFrame
-) -> None:
+def write(out: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], sources: Sequence[Path], made: str) -> None:
     """Write the repo beside `out` and move it there when it is whole; a former build is replaced.
 
     `rows` holds the rows of each config but `default`; a type without rows gets no config, for `datasets` cannot read
-    a file without rows. `sources` are the files that the rows were made from; the card names them with their sha256.
-    Raises BuildError where there are no questions, or the place is taken or cannot be written; then nothing is left.
+    a file without rows. `sources` are the files that the rows were made from; the card names them with their sha256,
+    and `made` says there how. Raises BuildError where there are no questions, or the place is taken or cannot be written; then nothing is left.
     """
     check_place(out)
-    if not any(rows[kind] for kind in TYPES):
+    if not any(rows.get(kind) for kind in TYPES):
         raise BuildError(f"{out}: not written, for no question comes out of {', '.join(map(str, sources))}")
     out = out.resolve()
     fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
@@ -118,7 +147,9 @@ def write(
         files = {
             config: _write_table(fresh, config, rows[config], CONFIGS[config]) for config in CONFIGS if rows.get(config)
         }
-        (fresh / "README.md").write_text(_card(files, rows, sources, same_frame), encoding="utf-8")
+        questions = [row for kind in TYPES for row in rows.get(kind, ())]
+        stats.draw(stats.count(questions, rows.get("graphs", ())), fresh / PICTURE)
+        (fresh / "README.md").write_text(_card(files, rows, sources, made), encoding="utf-8")
         if out.exists():
             out.rename(former)
         try:
@@ -217,9 +248,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _card(
-    files: Mapping[str, str], rows: Mapping[str, Sequence[Any]], sources: Sequence[Path], same_frame: SameFrame
-) -> str:
+def _card(files: Mapping[str, str], rows: Mapping[str, Sequence[Any]], sources: Sequence[Path], made: str) -> str:
     paths = {
         "default": [files[kind] for kind in TYPES if kind in files],
         **{config: [path] for config, path in files.items()},
@@ -235,12 +264,12 @@ def _card(
         ],
     ).to_yaml()
     n = {config: len(of_config) for config, of_config in rows.items()}
-    n["default"] = sum(n[kind] for kind in TYPES)
+    n["default"] = sum(n.get(kind, 0) for kind in TYPES)
     counts = "\n".join(f"| `{config}` | {n[config]:,} | {CONFIG_NOTES[config]} |" for config in paths)
     columns = "\n".join(f"| `{name}` | {note} |" for name, note in COLUMN_NOTES.items())
     inputs = "\n".join(f"- `{path.name}`, sha256 `{_sha256(path)}`" for path in sources)
     return CARD.substitute(
-        front=front, mark=MARK, counts=counts, columns=columns, inputs=inputs, same_frame=SAME_FRAME_NOTES[same_frame]
+        front=front, mark=MARK, counts=counts, columns=columns, inputs=inputs, made=made, picture=PICTURE
     )
 
 
@@ -251,6 +280,8 @@ CONFIG_NOTES = {
     "indirect": "where, with what, into what",
     "before": "the action before the one named",
     "after": "the action after the one named",
+    "unambiguous": "the questions that no second action of the clip answers differently, by exact strings",
+    "language_neutral": "`<region n>` in place of each object that has a box: the n-th of `evidence`",
     "narrations": "one row per clip: the timestamped narrations",
     "graphs": "one row per annotated action: triplets, boxes, uniqueness vote",
 }
@@ -271,6 +302,12 @@ COLUMN_NOTES = {
     "evidence": "what the pair names: graph (uid), frame, seconds, object, box (left, top, right, bottom; 0..1), "
     "attribute (an adjective from the narrations; null where none was asked for or found)",
 }
+RECORDED = """\
+An action is asked if it occurs once in its clip and the recorded uniqueness vote is below 0.5. {same_frame}
+The selection and the answers follow the EASG-Bench paper; **the wording is by template**, so questions read
+differently from the paper's, which a language model wrote. A template purpose in particular is not the paper's: it
+says what the annotated actions say of the object, not why somebody might have done it. Attributes of objects are
+not included, and the paper's filter of generic questions has no public code and is not applied."""
 SAME_FRAME_NOTES = {
     "last": "Of two asked actions of a clip with the same point of no return only the later is kept, as in the paper.",
     "all": "Two asked actions of a clip with the same point of no return are both kept; the paper keeps the later.",
@@ -313,11 +350,19 @@ Built by the `builder` of the project easg-bench from
 
 $inputs
 
-An action is asked if it occurs once in its clip and the recorded uniqueness vote is below 0.5. $same_frame
-The selection and the answers follow the EASG-Bench paper; **the wording is by template**, so questions read
-differently from the paper's, which a language model wrote. A template purpose in particular is not the paper's: it
-says what the annotated actions say of the object, not why somebody might have done it. Attributes of objects are
-not included, and the paper's filter of generic questions has no public code and is not applied.
+$made
+
+Some questions have more than one right answer: "What did the camera wearer pick up from the plate?", where two things
+were. The config `unambiguous` leaves them out: one text asked twice in a clip with different answers; a direct
+question whose verb and relations, or an indirect one whose verb and object, are those of a second action of the clip
+too; and a before or after question whose answer is the asked action itself. Scores on it compare with those of others
+on it only.
+
+The config `language_neutral` has the questions whose text names an object that has a box, with `<region 1>` for its
+name; `evidence` holds its box (the largest, where a purpose has several), `question_coordinates` says it in words, and
+the answer stays as it is.
+
+![Questions by type, lengths, and what is annotated]($picture)
 
 ## Rights
 

@@ -7,7 +7,7 @@ import random
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,12 @@ def make(raw: dict[str, Any], save: Save, tmp_path: Path) -> Callable[..., Path]
     def build(name: str = "easg-bench", same_frame: SameFrame = "last") -> Path:
         sources = {role: save(raw) / file for role, file in USUAL_NAMES.items()}
         clips, _ = read_clips(**sources)
-        rows: dict[str, list[Any]] = {config: [] for config in (*TYPES, "narrations", "graphs")}
+        rows: defaultdict[str, list[Any]] = defaultdict(list)
         for clip in clips:
-            for row in repo.question_rows(clip, same_frame, Counter()):
-                rows[row["type"]].append(row)
-            rows["narrations"].append(repo.narration_row(clip))
-            rows["graphs"] += repo.graph_rows(clip)
+            for config, of_clip in repo.clip_rows(clip, same_frame, Counter()).items():
+                rows[config] += of_clip
         out = tmp_path / "out" / name
-        repo.write(out, rows, list(sources.values()), same_frame)
+        repo.write(out, rows, list(sources.values()), repo.recorded(same_frame))
         return out
 
     return build
@@ -116,7 +114,7 @@ def test_the_same_input_gives_the_same_bytes_and_another_gives_other_file_names(
     again = make("two")
     assert repo.folder_sha256(one) != repo.folder_sha256(again)
     changed = {path.name for path in (again / "data").iterdir()} - {path.name for path in (one / "data").iterdir()}
-    assert {name.split("-")[0] for name in changed} == {*TYPES, "narrations"}, "the graphs stayed as they were"
+    assert {name.split("-")[0] for name in changed} == set(CONFIGS) - {"default", "graphs"}
 
 
 def test_the_card_declares_every_config_counts_it_and_explains_every_column(make: Callable[..., Path]) -> None:
@@ -133,6 +131,7 @@ def test_the_card_declares_every_config_counts_it_and_explains_every_column(make
     assert "Ego4D licence" in card.text and "2506.05787" in card.text
     assert repo._sha256(folder.parent.parent / "source" / "recorded_votes.json") in card.text
     assert "$" not in card.text and len(repo.CONFIG_NOTES) == len(CONFIGS)
+    assert "](statistics.png)" in card.text and (folder / "statistics.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_former_build_is_replaced_and_nothing_else_is_left(raw: dict[str, Any], make: Callable[..., Path]) -> None:
