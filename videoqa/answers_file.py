@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from videoqa import logs
 from videoqa.judge import Verdict
 from videoqa.runs import Row, Run, RunMismatch, data_revision, line_of, result_of, scored, write_json
 from videoqa.scores import PAPER_KEY, Calibration, summarize
@@ -67,7 +68,16 @@ def read_script(path: Path, rows: Sequence[Row]) -> list[Answered]:
     return answered
 
 
-READERS: dict[str, Reader] = {"script": read_script}  # what `import-answers --from` takes
+def _of(read: Callable[[Path, Sequence[Row]], list[tuple[str, str]]]) -> Reader:
+    return lambda path, rows: [Answered(name, prediction) for name, prediction in read(path, rows)]
+
+
+# what `import-answers --from` takes
+READERS: dict[str, Reader] = {
+    "script": read_script,
+    "lmms-eval": _of(logs.lmms_answers),
+    "lighteval": _of(logs.details_answers),
+}
 
 
 def import_run(path: Path, form: str, rows: Sequence[Row], out: Path, data: str, config: str) -> list[Answered]:
@@ -183,8 +193,16 @@ def _settings(path: Path, form: str, rows: Sequence[Row], data: str, config: str
         "model": path.stem,
         "model_settings": {},
         "prompt": "imported",
-        "imported": {"file": path.name, "form": form, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+        "imported": {"file": path.name, "form": form, "sha256": _sha256(path)},
     }
+
+
+def _sha256(path: Path) -> str:
+    """Of the file, or of the files of a folder one after the other."""
+    digest = hashlib.sha256()
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _script_result(run: Run, rows: Sequence[Row]) -> dict[str, Any]:

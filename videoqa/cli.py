@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from videoqa import frames as framing
 from videoqa import judge_check as check
+from videoqa import logs, results
 from videoqa import report as reports
-from videoqa import results
 from videoqa import scores as scoring
 from videoqa import submit as submission
 from videoqa.answers_file import READERS, export_lines, import_run
@@ -116,9 +116,9 @@ def run(
     """Answer, judge and report in one go. A run that was stopped goes on where it stopped."""
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine = open_engine(model, **local)
-    policy = framing.Policy.parse(frames) if prompt in VIDEO_PROMPTS else None
+    policy = _policy(prompt, frames, videos)
     rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens, policy, shard)
-    seen = _videos(opened, videos, policy)
+    seen = None if policy is None or videos is None else _videos(opened, videos, policy)
     with opened.alone():
         failed = _answer(engine, rows, opened, seen)
         rater = _judge(engine if judge == model else open_engine(judge, **local), rubric, mode, sampling, reading)
@@ -145,9 +145,9 @@ def answer(
 ) -> None:
     """Let a model answer the questions."""
     engine = open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
-    policy = framing.Policy.parse(frames) if prompt in VIDEO_PROMPTS else None
+    policy = _policy(prompt, frames, videos)
     rows, opened = _begin(engine, data, config, limit, out, prompt, max_new_tokens, policy, shard)
-    seen = _videos(opened, videos, policy)
+    seen = None if policy is None or videos is None else _videos(opened, videos, policy)
     with opened.alone():
         _finish(_answer(engine, rows, opened, seen), out)
 
@@ -169,13 +169,8 @@ def judge(
     """Rate the answers of a run, and the ground truth for the calibration. Several judges' results stand side by
     side."""
     opened = Run(run_folder)
-    rows = _rows_of(opened)
     engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    rater = _judge(engine, rubric, mode, sampling, reading)
-    with opened.alone():
-        failed = _rate(rater, rows, opened, store, explain)
-    report([run_folder])
-    _finish(failed, run_folder)
+    _judge_run(opened, _judge(engine, rubric, mode, sampling, reading), store, explain)
 
 
 @app.command()
@@ -358,6 +353,45 @@ def judge_check(
         raise typer.Exit(3)
 
 
+@app.command()
+def rejudge(
+    details: Annotated[
+        list[Path], typer.Argument(metavar="DETAILS.parquet...", help="The details that lighteval saved of a run.")
+    ],
+    judge: JudgeSpec,
+    out: Annotated[Path, typer.Option(help="The run folder that keeps both judges' verdicts.")],
+    rubric: RubricName = "ours",
+    mode: ModeOption = None,
+    sampling: Sampling = "greedy",
+    reading: Reading = "ours",
+    explain: Explain = 0,
+    store: Store = None,
+    dtype: DtypeOption = "auto",
+    device: Device = "auto",
+    batch_size: BatchSize = 8,
+) -> None:
+    """Judge a finished lighteval run again with another judge; the model under test is not loaded. The first judge's
+    result is kept beside the new one."""
+    opened = logs.import_details(details, out)
+    engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
+    _judge_run(opened, _judge(engine, rubric, mode, sampling, reading), store, explain)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+def lighteval(context: typer.Context) -> None:
+    """Run lighteval with the tasks of tasks/; all arguments go to it as they are."""
+    try:
+        from videoqa.lighteval_run import main as run_lighteval
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "lighteval":
+            raise
+        raise ImportError("lighteval is not installed: pip install 'easg-bench[lighteval]'") from error
+    raise typer.Exit(run_lighteval(context.args))
+
+
 @app.command("import-answers")
 def import_answers(
     file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
@@ -438,12 +472,17 @@ def _asked(rows: list[Row], settings: dict[str, Any]) -> list[Row]:
     return shard_of(rows, settings.get("shard"))
 
 
-def _videos(run: Run, folder: Path | None, policy: framing.Policy | None) -> Videos | None:
-    """The videos of a run whose prompt shows frames."""
-    if policy is None:
+def _policy(prompt: str, frames: str, videos: Path | None) -> framing.Policy | None:
+    """Which frames a prompt shows that shows any; checked before a model is loaded."""
+    if prompt not in VIDEO_PROMPTS:
         return None
-    if folder is None:
-        raise ValueError(f"the prompt {run.config['prompt']} shows frames: give --videos, the folder of the videos")
+    if videos is None:
+        raise ValueError(f"the prompt {prompt} shows frames: give --videos, the folder of the videos")
+    return framing.Policy.parse(frames)
+
+
+def _videos(run: Run, folder: Path, policy: framing.Policy) -> Videos:
+    """The videos of a run whose prompt shows frames."""
     try:
         return Videos.of(folder, policy, _load(run.config["data"], "default"))
     except framing.VideoError as error:
@@ -463,7 +502,8 @@ def _where(data: str) -> str:
 
 def _rows_of(run: Run) -> list[Row]:
     """The questions of a run, checked to be those that were answered."""
-    rows = even_sample(_load(run.config["data"], run.config["config"]), run.config["limit"])
+    kept: list[Row] = list(run.questions_file.read())
+    rows = kept or even_sample(_load(run.config["data"], run.config["config"]), run.config["limit"])
     if data_revision(rows) != run.config["revision"]:
         raise RunMismatch(
             f"{run.folder} was answered on revision {run.config['revision']} of {run.config['data']}, which is now "
@@ -491,6 +531,14 @@ def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) ->
     if unseen := sum(line["error"].startswith(VIDEO_ERROR) for line in failed):
         print(f"{unseen} of {len(rows)} rows have no video that can be read (video_error)", file=sys.stderr)
     return len(failed)
+
+
+def _judge_run(run: Run, judge: Judge, store: Path | None, explain: int) -> None:
+    rows = _rows_of(run)
+    with run.alone():
+        failed = _rate(judge, rows, run, store, explain)
+    report([run.folder])
+    _finish(failed, run.folder)
 
 
 def _rate(judge: Judge, rows: list[Row], run: Run, store: Path | None, explain: int) -> int:

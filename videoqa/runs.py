@@ -1,6 +1,7 @@
 """A run on disk: everything that was asked, answered and rated, each line as soon as it is known.
 
     RUN/config.json     what makes two runs comparable: data and revision, model, prompt
+    RUN/questions.jsonl the questions, where the run was not made from a data set (`easg-bench rejudge`)
     RUN/answers.jsonl   {"id": "...:4:before", "prediction": "It was picked up.", "error": null, ...}
     RUN/verdicts.jsonl  {"id": "...:4:before", "of": "answer" or "truth", "judge": "...", "score": 6.5, ...}
     RUN/scores.json     the result, one judge's; another judge's stands beside it as scores-<hash>.json
@@ -131,6 +132,7 @@ class Run:
         else:
             write_json(path, config)
             self.config = config
+        self.questions_file = Lines(self.folder / "questions.jsonl")
         self.answers_file = Lines(self.folder / "answers.jsonl")
         self.verdicts_file = Lines(self.folder / "verdicts.jsonl")
 
@@ -368,7 +370,13 @@ def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
     verdicts = run.verdicts(judge.key, "answer")
     masses = [v.mass for v in verdicts.values() if v.mass is not None]
     truths = run.verdicts(judge.key, "truth")
-    said = {
+    said = describe(judge) | {"mass": sum(masses) / len(masses) if masses else None}
+    return result_of(run, scores, Calibration.of(scores.key, scored(rows, truths)), said)
+
+
+def describe(judge: Judge) -> dict[str, Any]:
+    """What a result says of its judge, but for what the verdicts tell."""
+    return {
         "key": judge.key,
         "model": judge.engine.name,
         "settings": judge.engine.settings,
@@ -376,9 +384,7 @@ def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
         "sampling": judge.sampling,
         "reading": judge.reading,
         "rubric": f"{judge.rubric.name}-{judge.rubric.fingerprint}",
-        "mass": sum(masses) / len(masses) if masses else None,
     }
-    return result_of(run, scores, Calibration.of(scores.key, scored(rows, truths)), said)
 
 
 def result_of(run: Run, scores: Scores, calibration: Calibration, judge: dict[str, Any]) -> dict[str, Any]:

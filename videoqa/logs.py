@@ -1,0 +1,190 @@
+"""Answers out of the logs of other programs: lighteval's details, and the samples that lmms-eval logs.
+
+    details_easg_bench_narrations:before|0_2026-01-31T12-00-00.parquet      lighteval --save-details
+    20260131_120000_samples_easg_bench.jsonl                                lmms-eval --log_samples
+
+A row of our lighteval tasks carries the question itself, so a finished run can be judged again without the data set
+(`easg-bench rejudge`). A sample of lmms-eval has the number of its row in the data set and the ground truth, which is
+checked against the row.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from videoqa.runs import Lines, Row, Run, data_revision, result_of, scored, write_json
+from videoqa.scores import Calibration, summarize
+
+METRIC = "easg_relative"  # as in videoqa.lighteval_tasks, which needs lighteval
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One row of a finished lighteval run."""
+
+    row: dict[str, Any]  # the question, as our task put it into Doc.specific
+    prediction: str
+    record: dict[str, Any]  # what the metric kept: judge, verdicts, error
+
+
+def read_details(paths: Sequence[Path]) -> Iterator[Detail]:
+    """The rows of details files of our tasks. Raises ValueError for another file and for a row that comes twice."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    seen: dict[str, Path] = {}
+    for path in paths:
+        try:
+            lines = pq.read_table(path).to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ValueError(f"{path}: no parquet file: {error}") from error
+        for number, line in enumerate(lines, 1):
+            try:
+                detail = _detail(line)
+            except (LookupError, TypeError) as error:
+                raise ValueError(
+                    f"{path}, row {number}: not the details of an easg_bench task of this version: {error!r}"
+                ) from error
+            name = detail.row["id"]
+            if name in seen:
+                raise ValueError(f"{path}, row {number}: {name} was there already, in {seen[name]}: one run at a time")
+            seen[name] = path
+            yield detail
+
+
+def _detail(line: Mapping[str, Any]) -> Detail:
+    doc, response, metric = line["doc"], line["model_response"], line["metric"][METRIC]
+    text = response["text_post_processed"] or response["text"]
+    row = {name: doc["specific"][name] for name in doc["specific"]}
+    needed = "id", "clip", "type", "question", "answer", "context", "prompt"
+    if missing := [name for name in needed if name not in row]:
+        raise LookupError(f"{', '.join(missing)} missing")
+    return Detail(row, (text if isinstance(text, str) else text[0]).strip(), metric)
+
+
+def import_details(paths: Sequence[Path], out: Path) -> Run:
+    """A run folder of a finished lighteval run: its questions, answers and verdicts. Opens the folder if it is there
+    already and of the same files."""
+    details = sorted(read_details(paths), key=lambda detail: detail.row["id"])
+    if not details:
+        raise ValueError(f"{', '.join(map(str, paths))}: no rows")
+    prompts = sorted({detail.row["prompt"] for detail in details})
+    if len(prompts) > 1:
+        raise ValueError(f"these are several runs, with the prompts {', '.join(prompts)}: give one at a time")
+    rows = [detail.row for detail in details]
+    settings = {
+        "format": 1,
+        "data": ", ".join(sorted(path.name for path in paths)),
+        "config": "default",
+        "limit": None,
+        "revision": data_revision(rows),
+        "rows": len(rows),
+        "model": _model(paths[0]),
+        "model_settings": {"engine": "lighteval"},
+        "prompt": prompts[0],
+        "max_new_tokens": None,
+        "frames": None,
+        "shard": None,
+    }
+    run = Run(out, settings)
+    if run.answers():
+        return run
+    for detail in details:
+        run.questions_file.append(detail.row)
+    for detail in details:
+        error = detail.record["error"] or None
+        line = {"id": detail.row["id"], "prediction": None if error else detail.prediction, "error": error}
+        run.answers_file.append({**line, "finished": True, **_located(detail.record)})
+    _keep_verdicts(run, details)
+    return run
+
+
+def _model(path: Path) -> str:
+    """The model's name out of lighteval's folders: <output>/details/<the model>/<date>/<file>."""
+    parts = path.resolve().parts
+    return "/".join(parts[parts.index("details") + 1 : -2]) if "details" in parts[:-3] else path.stem
+
+
+def _located(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {"located": record["located"]} if record.get("located") else {}
+
+
+def _keep_verdicts(run: Run, details: Sequence[Detail]) -> None:
+    """The verdicts of the lighteval run's own judge, as the run's first result."""
+    said = json.loads(details[0].record["judge"])
+    for detail in details:
+        for of, name in (("answer", "verdict"), ("truth", "truth_verdict")):
+            if detail.record[name]:
+                line = json.loads(detail.record[name])
+                run.verdicts_file.append({"id": detail.row["id"], "of": of, "judge": said["key"], **line})
+    rows = [detail.row for detail in details]
+    answers, truths = run.verdicts(said["key"], "answer"), run.verdicts(said["key"], "truth")
+    if not any(verdict.score is not None for verdict in answers.values()):
+        return
+    key = f"{said['key']}, data {run.config['revision']}"
+    calibration = Calibration.of(key, scored(rows, truths))
+    masses = [v.mass for v in answers.values() if v.mass is not None]
+    said |= {"mass": math.fsum(masses) / len(masses) if masses else None}
+    result = result_of(run, summarize(scored(rows, answers), calibration, key=key), calibration, said)
+    write_json(run.scores_path(said["key"]), result)
+
+
+# -- for `easg-bench import-answers` ----------------------------------------------------------------------------------
+
+
+def details_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Id and answer of each row of a details file, or of all details files of a folder, checked against `rows`. Rows
+    without an answer are left out."""
+    paths = sorted(path.glob("details_*.parquet")) if path.is_dir() else [path]
+    if not paths:
+        raise FileNotFoundError(f"{path}: no details_*.parquet in it; run lighteval with --save-details")
+    known = {row["id"]: row for row in rows}
+    answers = []
+    for detail in read_details(paths):
+        name = detail.row["id"]
+        if name not in known or any(known[name][k] != detail.row[k] for k in ("question", "answer")):
+            raise ValueError(f"{path}: {name} was asked on other data: {detail.row['question']!r}")
+        if not detail.record["error"]:
+            answers.append((name, detail.prediction))
+    return answers
+
+
+def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Id and answer of each sample of an lmms-eval log. `doc_id` is the number of the row in the data set (of the
+    config that its task ran on) unless the sample carries the row's own id; `target` must be the row's answer."""
+    known = {row["id"]: row for row in rows}
+    answers: dict[str, str] = {}
+    for number, line in enumerate(Lines(path).read(), 1):
+        where = f"{path}, line {number}"
+        row = known.get((line.get("doc") or {}).get("id"))
+        place = line.get("doc_id")
+        if row is None and isinstance(place, int) and 0 <= place < len(rows):
+            row = rows[place]
+        if row is None:
+            raise ValueError(f"{where}: doc_id is {place!r}; the data set has the rows 0 to {len(rows) - 1}")
+        if str(line.get("target")) != row["answer"]:
+            raise ValueError(
+                f"{where}: row {place} of the data set has the answer {row['answer']!r}, the log has "
+                f"{line.get('target')!r}: give the --data and --config that its task ran on"
+            )
+        if row["id"] in answers:
+            raise ValueError(f"{where}: answers {row['id']} a second time")
+        answers[row["id"]] = _first(line.get("filtered_resps", line.get("resps")), where).strip()
+    if not answers:
+        raise ValueError(f"{path}: no samples in it")
+    return list(answers.items())
+
+
+def _first(replies: Any, where: str) -> str:
+    """The text in what may be a list of replies, or of lists of them."""
+    found = replies
+    while isinstance(found, list) and found:
+        found = found[0]
+    if not isinstance(found, str):
+        raise ValueError(f"{where}: filtered_resps holds no text: {json.dumps(replies)[:80]}")
+    return found
