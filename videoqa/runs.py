@@ -13,6 +13,7 @@ prompt that a judge has rated once is never rated again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -41,49 +42,66 @@ Row = Mapping[str, Any]  # a question: id, clip, type, question, answer, context
 class Lines:
     """A JSON Lines file that many processes may append to and that survives being killed.
 
-    Every record is one write to a file opened for appending, under a lock. A last line that was cut off when a process
-    died is dropped with a warning and the next record begins a line of its own. Text is escaped to ASCII, so the
-    locale, U+2028 and lone surrogates do no harm.
+    Every record is one write to a file opened for appending, under a lock; what cannot be written whole is taken back.
+    A last line that was cut off when a process died is dropped: by `read` with a warning, by `append` for good. Text is
+    escaped to ASCII, so the locale, U+2028 and lone surrogates do no harm. `keys` are what every record must have.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *keys: str) -> None:
         self.path = path
+        self.keys = keys
 
     def read(self) -> list[dict[str, Any]]:
-        """All whole records. A line in the middle that is no JSON object is an error with its number."""
+        """All whole records. Anything else, but for a last line that was cut off, is an error with its line number."""
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")
+        with self.path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # not while another process writes a line
+            lines = file.read().split(b"\n")
         records = []
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            try:
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise ValueError("not an object")
-                records.append(record)
-            except ValueError as error:
-                if number < len(lines) and not self._cut(line):
-                    raise ValueError(f"{self.path}, line {number}: {error}") from error
+            if (record := _record(line)) is None and number == len(lines):
                 warnings.warn(f"{self.path}, line {number} was cut off and is dropped", stacklevel=2)
+                break
+            if record is None:
+                raise ValueError(f"{self.path}, line {number}: not a JSON object: {line[:60].decode(errors='replace')}")
+            if missing := [key for key in self.keys if key not in record]:
+                raise ValueError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
+            records.append(record)
         return records
 
-    @staticmethod
-    def _cut(line: bytes) -> bool:
-        """Whether a broken line is the beginning of a record, left by a process that was killed while it wrote."""
-        return line.startswith(b"{") and not line.rstrip().endswith(b"}")
-
     def append(self, record: dict[str, Any]) -> None:
-        """Put one record on disk."""
+        """Put one record on disk. OSError names the file, which is then as it was before."""
         line = json.dumps(record, ensure_ascii=True).encode() + b"\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab+") as file:
+        with self.path.open("ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
-                line = b"\n" + line
-            file.write(line)
-            file.flush()
+            end = file.seek(0, os.SEEK_END)
+            if end and file.seek(end - 1) >= 0 and file.read(1) != b"\n":
+                file.seek(0)
+                tail = file.readall().rpartition(b"\n")[2]
+                if _record(tail) is None:
+                    end -= len(tail)
+                    file.truncate(end)
+                else:
+                    line = b"\n" + line
+            try:
+                if file.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError as error:
+                file.truncate(end)
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in a line; None if it is none."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -100,8 +118,10 @@ def write_text(path: Path, text: str) -> None:
             file.write(text)
         Path(name).chmod(0o644)
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
@@ -120,21 +140,21 @@ class Run:
         self.folder = Path(folder)
         path = self.folder / "config.json"
         if path.exists():
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = _run_config(path)
             if config is not None and (differ := [k for k in {**found, **config} if found.get(k) != config.get(k)]):
                 told = "; ".join(f"{k} is {found.get(k)!r}, not {config.get(k)!r}" for k in differ)
                 raise RunMismatch(f"{self.folder} is another run ({told}): give another --out or delete it")
             self.config = found
         elif config is None:
             raise FileNotFoundError(f"{self.folder} is no run folder: it has no config.json")
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif self.folder.exists() and any(not p.name.startswith(".") for p in self.folder.iterdir()):
             raise RunMismatch(f"{self.folder} holds something else than a run: give another --out")
         else:
             write_json(path, config)
             self.config = config
         self.questions_file = Lines(self.folder / "questions.jsonl")
-        self.answers_file = Lines(self.folder / "answers.jsonl")
-        self.verdicts_file = Lines(self.folder / "verdicts.jsonl")
+        self.answers_file = Lines(self.folder / "answers.jsonl", "id", "prediction", "error")
+        self.verdicts_file = Lines(self.folder / "verdicts.jsonl", "id", "of", "judge", "score", "status")
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -161,6 +181,14 @@ class Run:
         if not first.exists() or json.loads(first.read_text(encoding="utf-8"))["judge"]["key"] == judge:
             return first
         return self.folder / f"scores-{short_hash(judge)}.json"
+
+
+def _run_config(path: Path) -> dict[str, Any]:
+    """What a run's config.json holds; many other folders have a file of this name."""
+    found = _record(path.read_bytes())
+    if found is None or not {"data", "revision", "model", "prompt"} <= set(found):
+        raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
+    return found
 
 
 def short_hash(text: str) -> str:
