@@ -120,3 +120,16 @@ def demo_videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo-videos")
     videos.main(scenes.DATA, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's dataset repo, built in this process."""
+    from typer.testing import CliRunner
+
+    from builder.__main__ import app
+
+    folder = tmp_path_factory.mktemp("demo-data") / "demo"
+    done = CliRunner().invoke(app, ["build", "--source", str(ROOT / "demo" / "data"), "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    return folder

@@ -1,0 +1,77 @@
+"""What the model under test is asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from videoqa import prompts
+
+
+@pytest.mark.parametrize(
+    ("question", "step"),
+    [
+        (
+            "What did the camera wearer do right before putting the jug into the cabinet?",
+            ("before", "putting the jug into the cabinet"),
+        ),
+        ("What did the camera wearer do right after he cut the dough?", ("after", "he cut the dough")),
+        ("Right after washing the pan, what did the person do?", ("after", "washing the pan")),
+        ("Before picking up the red, chipped cup, what did she do?", ("before", "picking up the red, chipped cup")),
+        ("What happened immediately BEFORE the tap was turned off", ("before", "the tap was turned off")),
+        ("What did the camera wearer pour the water into?", None),
+        ("What came before?", None),
+    ],
+)
+def test_the_step_is_the_clause_behind_before_or_after(question: str, step: tuple[str, str] | None) -> None:
+    assert prompts.step_of(question) == step
+
+
+@given(st.text())
+def test_any_question_gives_a_step_with_words_or_none(question: str) -> None:
+    found = prompts.step_of(question)
+    assert found is None or (found[0] in ("before", "after") and found[1].strip())
+
+
+def test_every_frame_stands_behind_its_second_and_the_question_comes_last() -> None:
+    (message,) = prompts.frames("What?", ["first", "second"], [0.0, 12.34])
+    content = message["content"]
+    assert [part.get("image", part.get("text")) for part in content[1:]] == [
+        "\n0.0 s: ",
+        "first",
+        "\n12.3 s: ",
+        "second",
+        "\n\nQuestion: What?\nAnswer:",
+    ]
+
+
+def test_as_many_seconds_as_frames_are_needed() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        prompts.frames("What?", ["first", "second"], [0.0])
+
+
+def test_two_turns_keep_the_frames_and_the_first_reply() -> None:
+    question = "What did the camera wearer do right before putting the jug into the cabinet?"
+    first = prompts.locate(question, ["picture"], [1.0])
+    both = prompts.second_turn(first, "1 s to 2 s", question)
+    assert [message["role"] for message in both] == ["user", "assistant", "user"]
+    assert both[0] == first[0] and {"type": "image", "image": "picture"} in both[0]["content"]
+    assert "putting the jug into the cabinet" in both[0]["content"][-1]["text"]
+    assert "what did" not in both[0]["content"][-1]["text"].lower()
+    assert both[1]["content"] == "1 s to 2 s"
+    assert "right before that step" in both[2]["content"] and both[2]["content"].endswith(f"{question}\nAnswer:")
+
+
+def test_a_question_without_a_step_is_located_as_a_whole() -> None:
+    told = prompts.locate("What was poured?", [], [])[0]["content"][-1]["text"]
+    assert '"What was poured?"' in told
+    assert "that moment" in prompts.look_beside("What was poured?")
+
+
+@given(st.text(), st.text())
+def test_the_prompts_are_one_user_turn_that_begins_alike(question: str, context: str) -> None:
+    for name, make in prompts.PROMPTS.items():
+        (message,) = make(question, context)
+        assert message["role"] == "user" and message["content"].startswith(prompts.INSTRUCTION), name
+        assert message["content"].endswith(f"Question: {question}\nAnswer:")
