@@ -34,29 +34,29 @@ def read_clips(
     `spans` {clip: {"start_frame"}}; one that is not given knows no clip. Raises BuildError where one cannot be used.
     """
     warnings: Counter[str] = Counter()
-    raw_clips = _read_object(annotations)
+    raw_clips = read_object(annotations)
     if not raw_clips:
-        _refuse(str(annotations), "holds no clips")
-    said = _read_object(narrations) if narrations else {}
-    scores = _of_known_clips(votes, _recorded_scores(votes), raw_clips) if votes else {}
-    counts = _of_known_clips(purpose_counts, _read_object(purpose_counts), raw_clips) if purpose_counts else {}
-    starts = _of_known_clips(spans, _read_object(spans), raw_clips) if spans else {}
+        refuse(str(annotations), "holds no clips")
+    said = read_object(narrations) if narrations else {}
+    scores = _of_known_clips(votes, recorded_scores(votes), raw_clips) if votes else {}
+    counts = _of_known_clips(purpose_counts, read_object(purpose_counts), raw_clips) if purpose_counts else {}
+    starts = _of_known_clips(spans, read_object(spans), raw_clips) if spans else {}
     warnings["narrations of clips without annotations"] += len(said.keys() - raw_clips.keys())
-    warnings["clips without votes"] += len(raw_clips.keys() - scores.keys())
-    warnings["clips without a purpose count"] += len(raw_clips.keys() - counts.keys())
+    warnings["clips without votes"] += len(raw_clips.keys() - scores.keys()) if votes else 0
+    warnings["clips without a purpose count"] += len(raw_clips.keys() - counts.keys()) if purpose_counts else 0
     warnings["clips without a span"] += len(raw_clips.keys() - starts.keys()) if spans else 0
 
     clips = []
     for uid, raw in raw_clips.items():
         where = f"{annotations}: clip {uid}"
         width, height = _size(raw, "W", where), _size(raw, "H", where)
-        graphs = _get(raw, "graphs", where)
+        graphs = field(raw, "graphs", where)
         if not isinstance(graphs, list) or not graphs:
-            _refuse(where, f"graphs must be a list of at least one graph, not {_show(graphs)}")
+            refuse(where, f"graphs must be a list of at least one graph, not {show(graphs)}")
         clip = Clip(
-            uid=_text(uid, where),
-            video=_text(_get(raw, "video_uid", where), f"{where}: video_uid"),
-            split=_text(raw.get("split", ""), f"{where}: split"),
+            uid=as_text(uid, where),
+            video=as_text(field(raw, "video_uid", where), f"{where}: video_uid"),
+            split=as_text(raw.get("split", ""), f"{where}: split"),
             width=width,
             height=height,
             graphs=tuple(
@@ -103,48 +103,48 @@ def action_of(triplets: tuple[tuple[str, str, str], ...]) -> Action | None:
 
 
 def _graph(raw: Any, index: int, width: int, height: int, where: str, warnings: Counter[str]) -> Graph:
-    triplets = _triplets(_get(raw, "triplets", where), where)
+    triplets = _triplets(field(raw, "triplets", where), where)
     verbs = [tail for head, relation, tail in triplets if (head, relation) == ("CW", "verb")]
     if len(verbs) > 1:
-        _refuse(where, f"a graph has one verb, this one {len(verbs)}: {', '.join(verbs)}")
-    frames = {stage: _whole(_get(raw, stage, where), f"{where}: {stage}") for stage in STAGES}
+        refuse(where, f"a graph has one verb, this one {len(verbs)}: {', '.join(verbs)}")
+    frames = {stage: _whole(field(raw, stage, where), f"{where}: {stage}") for stage in STAGES}
     if not frames["pre"] <= frames["pnr"] <= frames["post"]:
-        _refuse(where, f"frames must be in the order pre, pnr, post, not {', '.join(map(str, frames.values()))}")
+        refuse(where, f"frames must be in the order pre, pnr, post, not {', '.join(map(str, frames.values()))}")
     boxes = _boxes(raw.get("groundings") or {}, width, height, where, warnings)
     action = action_of(triplets)
     warnings["graphs without a verb"] += not verbs
     warnings["graphs without an action"] += action is None
     warnings["graphs without boxes"] += not any(boxes.values())
-    uid = _text(_get(raw, "graph_uid", where), f"{where}: graph_uid")
+    uid = as_text(field(raw, "graph_uid", where), f"{where}: graph_uid")
     return Graph(index, uid, frames, triplets, boxes, action)
 
 
 def _triplets(raw: Any, where: str) -> tuple[tuple[str, str, str], ...]:
     if not isinstance(raw, list):
-        _refuse(where, f"triplets must be a list, not {_show(raw)}")
+        refuse(where, f"triplets must be a list, not {show(raw)}")
     triplets = []
     for triplet in raw:
         if not isinstance(triplet, list) or len(triplet) != 3:
-            _refuse(where, f"a triplet is [head, relation, tail], not {_show(triplet)}")
-        head, relation, tail = (_text(part, f"{where}: triplet {_show(triplet)}").strip() for part in triplet)
+            refuse(where, f"a triplet is [head, relation, tail], not {show(triplet)}")
+        head, relation, tail = (as_text(part, f"{where}: triplet {show(triplet)}").strip() for part in triplet)
         if not tail:
-            _refuse(where, f"a triplet needs a tail: {_show(triplet)}")
+            refuse(where, f"a triplet needs a tail: {show(triplet)}")
         triplets.append((head, relation, tail))
     return tuple(triplets)
 
 
 def _boxes(raw: Any, width: int, height: int, where: str, warnings: Counter[str]) -> dict[str, dict[str, Box]]:
     if not isinstance(raw, dict) or not raw.keys() <= set(STAGES):
-        _refuse(where, f"groundings must be an object with the keys {', '.join(STAGES)}, not {_show(raw)}")
+        refuse(where, f"groundings must be an object with the keys {', '.join(STAGES)}, not {show(raw)}")
     boxes: dict[str, dict[str, Box]] = {stage: {} for stage in STAGES}
     for stage in STAGES:
         of_stage = raw.get(stage) or {}
         if not isinstance(of_stage, dict):
-            _refuse(where, f"{stage} boxes must be an object {{name: box}}, not {_show(of_stage)}")
+            refuse(where, f"{stage} boxes must be an object {{name: box}}, not {show(of_stage)}")
         for name, sides in of_stage.items():
-            here = f"{where}: {stage} box of {_text(name, where)}"
+            here = f"{where}: {stage} box of {as_text(name, where)}"
             left, top, wide, high = (
-                _number(_get(sides, side, here), f"{here}: {side}") for side in ("left", "top", "width", "height")
+                as_number(field(sides, side, here), f"{here}: {side}") for side in ("left", "top", "width", "height")
             )
             box = clip_box(left, top, wide, high, width, height)
             if isinstance(box, Box):
@@ -158,32 +158,32 @@ def _narrations(text: Any, where: str, warnings: Counter[str]) -> str:
     if not text:  # missing, null or empty: the context is the empty string
         warnings["clips without narrations"] += 1
         return ""
-    return _text(text, where)
+    return as_text(text, where)
 
 
 def _start_frame(raw: Any, where: str) -> int:
-    return _whole(_get(raw, "start_frame", where), f"{where}: start_frame")
+    return _whole(field(raw, "start_frame", where), f"{where}: start_frame")
 
 
-def _recorded_scores(path: Path) -> Any:
-    recorded = _read_object(path)
+def recorded_scores(path: Path) -> Any:
+    recorded = read_object(path)
     if (threshold := recorded.get("threshold", THRESHOLD)) != THRESHOLD:
-        _refuse(str(path), f"the votes are meant for a threshold of {_show(threshold)}; the builder's is {THRESHOLD}")
-    return _get(recorded, "scores", str(path))
+        refuse(str(path), f"the votes are meant for a threshold of {show(threshold)}; the builder's is {THRESHOLD}")
+    return field(recorded, "scores", str(path))
 
 
 def _votes(raw: Any, clip: Clip, where: str, warnings: Counter[str]) -> dict[int, float]:
     """{graph index: score} of the clip's candidates; votes above 1 and votes for anything else are skipped."""
     if not isinstance(raw, dict):
-        _refuse(where, f"scores must be an object {{graph index: score}}, not {_show(raw)}")
+        refuse(where, f"scores must be an object {{graph index: score}}, not {show(raw)}")
     known = {index for index, _ in candidates(clip)}
     votes = {}
     for key, value in raw.items():
         if not (key.isascii() and key.isdecimal()):
-            _refuse(where, f"a vote is for a graph index, a whole number from 1, not {_show(key)}")
-        index, score = int(key), _number(value, f"{where}: graph {key}: score")
+            refuse(where, f"a vote is for a graph index, a whole number from 1, not {show(key)}")
+        index, score = int(key), as_number(value, f"{where}: graph {key}: score")
         if score < 0:
-            _refuse(f"{where}: graph {key}", f"a score is between 0 and 1, not {score:g}")
+            refuse(f"{where}: graph {key}", f"a score is between 0 and 1, not {score:g}")
         if index not in known:
             warnings["votes for no candidate"] += 1
             warnings["votes for a graph that does not exist"] += not 1 <= index <= len(clip.graphs)
@@ -195,80 +195,86 @@ def _votes(raw: Any, clip: Clip, where: str, warnings: Counter[str]) -> dict[int
 
 def _of_known_clips(path: Path | None, raw: Any, clips: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(raw, dict):
-        _refuse(str(path), f"an object with a key per clip is needed, not {_show(raw)}")
+        refuse(str(path), f"an object with a key per clip is needed, not {show(raw)}")
     for uid in raw:
         if uid not in clips:
-            _refuse(f"{path}: clip {uid}", "the annotations have no such clip")
+            refuse(f"{path}: clip {uid}", "the annotations have no such clip")
     return raw
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON file that is an object, no key twice and all numbers finite; anything else is a BuildError."""
+
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values = dict(pairs)
         if len(values) < len(pairs):
             twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            _refuse(str(path), f"the key {_show(twice)} comes twice in one object")
+            refuse(str(path), f"the key {show(twice)} comes twice in one object")
         return values
 
     def no_number(name: str) -> NoReturn:
-        _refuse(str(path), f"{name} is no number that can be used")
+        refuse(str(path), f"{name} is no number that can be used")
 
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=once, parse_constant=no_number)
     except FileNotFoundError:
-        _refuse(str(path), "no such file")
+        refuse(str(path), "no such file")
     except OSError as error:
-        _refuse(str(path), f"cannot be read: {error.strerror}")
+        refuse(str(path), f"cannot be read: {error.strerror}")
     except json.JSONDecodeError as error:
         whole = "the file ends too early" if error.pos >= len(error.doc.rstrip()) else error.msg
-        _refuse(str(path), f"no valid JSON at line {error.lineno}, column {error.colno}: {whole}")
+        refuse(str(path), f"no valid JSON at line {error.lineno}, column {error.colno}: {whole}")
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of 5,000 digits, 100,000 open brackets
-        _refuse(str(path), f"no valid JSON: {error}")
+        refuse(str(path), f"no valid JSON: {error}")
     if not isinstance(data, dict):
-        _refuse(str(path), f"an object with a key per clip is needed, not {_show(data)}")
+        refuse(str(path), f"an object with a key per clip is needed, not {show(data)}")
     return data
 
 
-def _get(raw: Any, key: str, where: str) -> Any:
+def field(raw: Any, key: str, where: str) -> Any:
+    """What `raw` has under the key; `where` says in a BuildError which thing is wrong, as in the functions below."""
     if not isinstance(raw, dict):
-        _refuse(where, f"an object is needed, not {_show(raw)}")
+        refuse(where, f"an object is needed, not {show(raw)}")
     if key not in raw:
-        _refuse(where, f"{key} is missing")
+        refuse(where, f"{key} is missing")
     return raw[key]
 
 
-def _text(value: Any, where: str) -> str:
+def as_text(value: Any, where: str) -> str:
+    """The value, which must be text that can be written as UTF-8."""
     if not isinstance(value, str):
-        _refuse(where, f"text is needed, not {_show(value)}")
+        refuse(where, f"text is needed, not {show(value)}")
     if any("\ud800" <= char <= "\udfff" for char in value):
-        _refuse(where, f"half of a surrogate pair is no text: {_show(value)}")
+        refuse(where, f"half of a surrogate pair is no text: {show(value)}")
     return value
 
 
-def _number(value: Any, where: str) -> float:
+def as_number(value: Any, where: str) -> float:
+    """The value, which must be a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        _refuse(where, f"a finite number is needed, not {_show(value)}")
+        refuse(where, f"a finite number is needed, not {show(value)}")
     return value
 
 
 def _whole(value: Any, where: str) -> int:
-    if _number(value, where) != math.floor(value) or not 0 <= value <= LAST_FRAME:
-        _refuse(where, f"a whole number of at least 0 is needed, not {_show(value)}")
+    if as_number(value, where) != math.floor(value) or not 0 <= value <= LAST_FRAME:
+        refuse(where, f"a whole number of at least 0 is needed, not {show(value)}")
     return int(value)
 
 
 def _size(raw: Any, key: str, where: str) -> int:
-    size = _whole(_get(raw, key, where), f"{where}: {key}")
+    size = _whole(field(raw, key, where), f"{where}: {key}")
     if size == 0:
-        _refuse(where, f"{key}, the size of the frame in pixels, is 0")
+        refuse(where, f"{key}, the size of the frame in pixels, is 0")
     return size
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
     """The value as JSON, cut to what fits into a message."""
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _refuse(where: str, what: str) -> NoReturn:
+def refuse(where: str, what: str) -> NoReturn:
+    """Raise a BuildError."""
     raise BuildError(f"{where}: {what}")

@@ -68,20 +68,25 @@ class Report:
     def errors(self) -> list[Problem]:
         return [problem for problem in self.problems if problem.severity == "error"]
 
+    def text(self, most: int | None = None) -> str:
+        """The problems, errors first, at most so many of a kind, and their counts."""
+        lines = []
+        for kind, severity in KINDS.items():
+            found = [problem for problem in self.problems if problem.kind == kind]
+            lines += [f"{severity}: {kind}: {problem.id}: {problem.told}" for problem in found[:most]]
+            if len(found) > len(found[:most]):
+                lines.append(f"{severity}: {kind}: ... {len(found) - len(found[:most]):,} more")
+        lines += ["", ", ".join(f"{config} {n:,}" for config, n in self.rows.items())]
+        kinds = Counter(problem.kind for problem in self.problems)
+        lines += [f"{kinds[kind]:7,}  {severity}: {kind}" for kind, severity in KINDS.items()]
+        if self.unchecked:
+            lines.append(f"not checked: {self.unchecked}")
+        return "\n".join(lines)
+
 
 def check(folder: Path) -> Report:
-    """Load every config of the repo as users do and look for problems, in the order of the rows.
-
-    Raises BuildError where the folder is no dataset repo or a config does not load with the columns it should have.
-    """
-    loaded: dict[str, list[Row]] = {}
-    for config in configs_of(folder):
-        try:
-            loaded[config] = list(load(folder, config))
-        except Exception as error:  # whatever `datasets` says of a damaged file
-            raise BuildError(f"{folder}, config {config}: does not load: {error}") from error
-    if "default" not in loaded:
-        raise BuildError(f"{folder}: has no config default")
+    """Load every config of the repo as users do and look for problems, in the order of the rows. Raises as rows_of."""
+    loaded = rows_of(folder)
     rows, graphs = loaded["default"], loaded.get("graphs", [])
     problems = [*of_rows(rows), *same_question(rows), *second_fits(rows, graphs)]
     problems += of_rows(loaded.get("language_neutral", []), regions=True)
@@ -96,8 +101,23 @@ def check(folder: Path) -> Report:
     return Report({config: len(of_config) for config, of_config in loaded.items()}, problems, unchecked)
 
 
-def configs_of(folder: Path) -> list[str]:
-    """The configs that the card declares, in the order of easg_bench.CONFIGS."""
+def rows_of(folder: Path) -> dict[str, list[Row]]:
+    """The rows of every config that the card declares, in the order of easg_bench.CONFIGS.
+
+    Raises BuildError where the folder is no dataset repo or a config does not load with the columns it should have.
+    """
+    loaded: dict[str, list[Row]] = {}
+    for config in _configs_of(folder):
+        try:
+            loaded[config] = list(load(folder, config))
+        except Exception as error:  # whatever `datasets` says of a damaged file
+            raise BuildError(f"{folder}, config {config}: does not load: {error}") from error
+    if "default" not in loaded:
+        raise BuildError(f"{folder}: has no config default")
+    return loaded
+
+
+def _configs_of(folder: Path) -> list[str]:
     card = folder / "README.md"
     if not card.is_file():
         raise BuildError(f"{folder}: is no dataset repo, it has no README.md")
