@@ -203,7 +203,7 @@ def report(
 @app.command()
 def submit(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file alone.")],
-    to: Annotated[str, typer.Option("--to", metavar="ORG/REPO", help="The results dataset on the Hub.")],
+    to: Annotated[str, typer.Option("--to", metavar="ORG/REPO", help="The results dataset on the Hub, or a folder.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> None:
     """Bring a run's results and answers to a results dataset, as one pull request."""
@@ -223,7 +223,7 @@ def submit(
     planned = submission.plan(api, to, found)
     print(planned)
     if not dry_run and (address := submission.submit(api, planned)):
-        print(f"Opened {address}")
+        print(f"Done: {address}")
 
 
 @app.command()
@@ -543,7 +543,11 @@ def _judge_run(run: Run, judge: Judge, store: Path | None, explain: int) -> None
 
 def _rate(judge: Judge, rows: list[Row], run: Run, store: Path | None, explain: int) -> int:
     """Rate what has no verdict yet and write the result; the number of rows that failed."""
+    if explain and judge.mode != "paper":
+        list(judge.explain([], []))  # an engine that cannot is said now, not after the rating
     predictions = {k: line["prediction"] for k, line in run.answers().items() if line["error"] is None}
+    if missing := sum(row["id"] not in predictions for row in rows):
+        print(f"{missing} of {len(rows)} rows have no answer and are not rated ({run.folder})", file=sys.stderr)
     kept = VerdictStore(store or default_store(), judge.key)
     known = sum(v.status != "judge_error" for of in ("answer", "truth") for v in run.verdicts(judge.key, of).values())
     failed = []
@@ -564,8 +568,11 @@ def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
     """Add the judge's reasons for its lowest scores to the verdict lines."""
     verdicts = run.verdicts(judge.key, "answer")
     answers = run.answers()
-    wanted = [r for r in rows if (v := verdicts.get(r["id"])) and v.status == "ok" and not v.explanation]
-    wanted = sorted(wanted, key=lambda r: (verdicts[r["id"]].score, r["id"]))[:lowest]
+    rated = [r for r in rows if (v := verdicts.get(r["id"])) and v.status == "ok"]
+    rated = sorted(rated, key=lambda r: (verdicts[r["id"]].score, r["id"]))[:lowest]
+    wanted = [r for r in rated if not verdicts[r["id"]].explanation]
+    if not wanted:
+        return
     items = [Item(r["question"], r["answer"], answers[r["id"]]["prediction"], r["context"]) for r in wanted]
     given = [verdicts[r["id"]] for r in wanted]
     for index, text in tqdm(judge.explain(items, given), total=len(items), desc="explanations", unit="row"):

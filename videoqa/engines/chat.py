@@ -42,8 +42,11 @@ def load_picture(image: Any) -> Any:
 
 
 def control_tokens(tokenizer: Any) -> re.Pattern[str]:
-    """What would end a turn or begin one, if a question or an answer contained it."""
-    names = sorted((t for t in tokenizer.all_special_tokens if len(t) > 2), key=len, reverse=True)
+    """What would end a turn or begin one, if a question or an answer contained it. (Llama 3's tokenizer does not list
+    its header and turn marks among `all_special_tokens`.)"""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    marks = {*tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
+    names = sorted((mark for mark in marks if len(mark) > 2), key=lambda mark: (-len(mark), mark))
     return re.compile("|".join(map(re.escape, names)) or r"(?!)")
 
 

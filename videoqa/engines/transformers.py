@@ -94,6 +94,7 @@ class TransformersEngine:
         prefix_reuse: bool = True,
     ) -> None:
         import torch
+        from safetensors import SafetensorError
         from transformers import (
             AutoConfig,
             AutoModelForCausalLM,
@@ -115,6 +116,11 @@ class TransformersEngine:
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
             config = AutoConfig.from_pretrained(model)
+        except (OSError, ValueError) as error:
+            raise FileNotFoundError(f"the model {model!r} cannot be loaded: {error}") from error
+        if not self._tokenizer.chat_template:
+            raise ValueError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
+        try:
             self._sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
             kind = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
             self._model = kind.from_pretrained(
@@ -122,12 +128,13 @@ class TransformersEngine:
                 dtype=getattr(torch, dtype),
                 device_map="auto" if gpu and device == "auto" else None,
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise FileNotFoundError(f"the model {model!r} cannot be loaded: {error}") from error
-        if not self._tokenizer.chat_template:
-            raise ValueError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
         if device != "auto":
-            self._model = self._model.to(torch.device(device))
+            try:
+                self._model = self._model.to(torch.device(device))
+            except (RuntimeError, AssertionError) as error:
+                raise ValueError(f"device {device!r}: {error}") from error
         self._model.eval()
         text_config = config.get_text_config()
         self._limit = getattr(text_config, "max_position_embeddings", None) or math.inf
@@ -168,23 +175,24 @@ class TransformersEngine:
 
         chosen = [ids[r] for r in rows]
         groups = self._groups(chosen, more)
-        with torch.inference_mode():
-            while groups:
-                # as many groups as fill a batch; a group larger than a batch keeps its prefix for several batches
-                taken = [groups.pop(0)]
-                while groups and sum(len(g.rows) for g in taken) + len(groups[0].rows) <= self._batch_size:
-                    taken.append(groups.pop(0))
-                prefixes = [chosen[g.rows[0]][: g.length] for g in taken]
+        while groups:
+            # as many groups as fill a batch; a group larger than a batch keeps its prefix for several batches
+            taken = [groups.pop(0)]
+            while groups and sum(len(g.rows) for g in taken) + len(groups[0].rows) <= self._batch_size:
+                taken.append(groups.pop(0))
+            prefixes = [chosen[g.rows[0]][: g.length] for g in taken]
+            with torch.inference_mode():
                 cache, prefix_mask = self._prefill(prefixes)
-                members = [(k, r) for k, g in enumerate(taken) for r in g.rows]
-                members.sort(key=lambda m: taken[m[0]].length - len(chosen[m[1]]))
-                for at in range(0, len(members), self._batch_size):
-                    part = members[at : at + self._batch_size]
-                    which = torch.tensor([k for k, _ in part], device=self._model.device)
-                    rest = [chosen[r][taken[k].length :] for k, r in part]
+            members = [(k, r) for k, g in enumerate(taken) for r in g.rows]
+            members.sort(key=lambda m: taken[m[0]].length - len(chosen[m[1]]))
+            for at in range(0, len(members), self._batch_size):
+                part = members[at : at + self._batch_size]
+                which = torch.tensor([k for k, _ in part], device=self._model.device)
+                rest = [chosen[r][taken[k].length :] for k, r in part]
+                with torch.inference_mode():  # not around the yield: the caller may be training a model
                     batch = self._continue(_select(cache, which), prefix_mask[which], rest)
-                    batch.rows = [rows[r] for _, r in part]
-                    yield batch
+                batch.rows = [rows[r] for _, r in part]
+                yield batch
 
     def _groups(self, chosen: list[list[int]], more: int) -> list[Group]:
         """The plan; every row alone where prefixes cannot be shared. A sliding window counts the padding between a
@@ -614,4 +622,5 @@ def _pick(logits: Any, temperature: float, top_p: float, random: list[Any]) -> A
     sums = kept.cumsum(-1)
     draws = torch.cat([torch.rand(1, generator=g) for g in random]).to(sums.device)[:, None] * sums[:, -1:]
     place = (sums <= draws).sum(-1, keepdim=True)
-    return order.gather(-1, place.clamp(max=order.shape[-1] - 1))[:, 0].cpu()
+    last = (kept > 0).sum(-1, keepdim=True) - 1  # a draw may be rounded up to the whole sum
+    return order.gather(-1, place.minimum(last))[:, 0].cpu()
