@@ -17,9 +17,10 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -35,12 +36,13 @@ from easg_bench import CONFIGS, QA, TYPES, Evidence
 
 PICTURE = "statistics.png"
 OWN = re.compile(rf"README\.md|{re.escape(PICTURE)}|data/[^/]+\.parquet")  # the files of a repo, by path in it
+ROW_GROUP = 10_000  # rows; more than any config of the paper's set has
 MARK = "<!-- built by python -m builder: the next build into this folder replaces it -->"
 
 
-def clip_rows(clip: Clip, same_frame: SameFrame, counts: Counter[str]) -> dict[str, list[Any]]:
-    """The rows of a clip for every config but `default`; `counts` learns as in question_rows and derived_rows."""
-    questions, graphs = question_rows(clip, same_frame, counts), graph_rows(clip)
+def clip_rows(clip: Clip, questions: Sequence[QA], counts: Counter[str]) -> dict[str, list[Any]]:
+    """The rows of a clip and its questions for every config but `default`; `counts` learns as in derived_rows."""
+    graphs = graph_rows(clip)
     return {
         **{kind: [row for row in questions if row["type"] == kind] for kind in TYPES},
         **derived_rows(questions, graphs, counts),
@@ -49,10 +51,24 @@ def clip_rows(clip: Clip, same_frame: SameFrame, counts: Counter[str]) -> dict[s
     }
 
 
-def question_rows(clip: Clip, same_frame: SameFrame, counts: Counter[str]) -> list[QA]:
+def question_rows(
+    clip: Clip,
+    same_frame: SameFrame,
+    counts: Counter[str],
+    *,
+    worded: Mapping[str, str] = MappingProxyType({}),
+    pairs: Sequence[tuple[str, str, str]] | None = None,
+) -> list[QA]:
     """All questions of a clip: purpose first, then by graph. `counts` learns what was grounded where, and how many
-    rows have a neighbour that is out of order."""
-    return _purpose_rows(clip, counts) + _action_rows(clip, same_frame, counts)
+    rows have a neighbour that is out of order.
+
+    A language model's wording goes before the template's: `worded` {id: question} of action questions, and `pairs`
+    (object, question, answer) of purpose.
+    """
+    if pairs is None:
+        pairs = wording.purpose(candidates(clip), clip.purpose_count)
+        counts["purpose questions that the actions do not give"] += clip.purpose_count - len(pairs)
+    return _purpose_rows(clip, pairs, counts) + _action_rows(clip, same_frame, worded, counts)
 
 
 def derived_rows(
@@ -129,27 +145,34 @@ def check_place(out: Path) -> None:
         )
 
 
-def write(out: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], sources: Sequence[Path], made: str) -> None:
+def write(
+    out: Path, batches: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]], sources: Sequence[Path], made: str
+) -> None:
     """Write the repo beside `out` and move it there when it is whole; a former build is replaced.
 
-    `rows` holds the rows of each config but `default`; a type without rows gets no config, for `datasets` cannot read
-    a file without rows. `sources` are the files that the rows were made from; the card names them with their sha256,
-    and `made` says there how. Raises BuildError where there are no questions, or the place is taken or cannot be written; then nothing is left.
+    A batch holds rows of whole clips for each config but `default`; of all batches only the rows of the last row groups
+    are in memory. A config without rows is not declared, for `datasets` cannot read a file without rows. `sources` are
+    the files that the rows were made from; the card names them with their sha256, and `made` says there how. Raises
+    BuildError where there are no questions, or the place is taken or cannot be written; then nothing is left.
     """
     check_place(out)
-    if not any(rows.get(kind) for kind in TYPES):
-        raise BuildError(f"{out}: not written, for no question comes out of {', '.join(map(str, sources))}")
-    out = out.resolve()
+    place, out = out, out.resolve()
     fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
     former = out.with_name(f".{out.name}.old-{os.getpid()}")
     try:
         (fresh / "data").mkdir(parents=True)
-        files = {
-            config: _write_table(fresh, config, rows[config], CONFIGS[config]) for config in CONFIGS if rows.get(config)
-        }
-        questions = [row for kind in TYPES for row in rows.get(kind, ())]
-        stats.draw(stats.count(questions, rows.get("graphs", ())), fresh / PICTURE)
-        (fresh / "README.md").write_text(_card(files, rows, sources, made), encoding="utf-8")
+        tables = {config: _Table(fresh / "data" / f"{config}.parquet", CONFIGS[config]) for config in CONFIGS}
+        counted = stats.Stats()
+        for rows in batches:
+            for config, of_config in rows.items():
+                tables[config].add(of_config)
+            stats.count((row for kind in TYPES for row in rows.get(kind, ())), rows.get("graphs", ()), counted)
+        sizes = {config: table.close() for config, table in tables.items()}
+        if not any(sizes[kind] for kind in TYPES):
+            raise BuildError(f"{place}: not written, for no question comes out of {', '.join(map(str, sources))}")
+        files = {c: table.path.relative_to(fresh).as_posix() for c, table in tables.items() if sizes[c]}
+        stats.draw(counted, fresh / PICTURE)
+        (fresh / "README.md").write_text(_card(files, sizes, sources, made), encoding="utf-8")
         if out.exists():
             out.rename(former)
         try:
@@ -159,7 +182,7 @@ def write(out: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], sources: S
                 former.rename(out)
             raise
     except OSError as error:
-        raise BuildError(f"{out}: cannot be written: {error.strerror or error}") from error
+        raise BuildError(f"{place}: cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         if out.exists():
@@ -174,10 +197,11 @@ def folder_sha256(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _action_rows(clip: Clip, same_frame: SameFrame, counts: Counter[str]) -> list[QA]:
+def _action_rows(clip: Clip, same_frame: SameFrame, worded: Mapping[str, str], counts: Counter[str]) -> list[QA]:
     rows: list[QA] = []
     for slots in questions(clip, same_frame):
         question, answer = _words(slots)
+        question = worded.get(slots.id, question)
         evidence, stage = grounding.of_action_question(slots, question, answer)
         counts[f"action questions grounded at {stage}" if stage else "action questions without a box"] += 1
         counts["rows whose neighbour is out of order"] += slots.out_of_order
@@ -195,10 +219,8 @@ def _words(slots: Slots) -> tuple[str, str]:
     return wording.direct(slots.action), wording.answer_object(slots.action)
 
 
-def _purpose_rows(clip: Clip, counts: Counter[str]) -> list[QA]:
+def _purpose_rows(clip: Clip, pairs: Sequence[tuple[str, str, str]], counts: Counter[str]) -> list[QA]:
     actions = candidates(clip)
-    pairs = wording.purpose(actions, clip.purpose_count)
-    counts["purpose questions that the actions do not give"] += clip.purpose_count - len(pairs)
     rows: list[QA] = []
     taken: Counter[str] = Counter()
     for name, question, answer in pairs:
@@ -236,11 +258,34 @@ def _clip_start(clip: Clip) -> float | None:
     return None if clip.start_frame is None else clip.start_frame / FPS
 
 
-def _write_table(folder: Path, config: str, rows: Sequence[Mapping[str, Any]], features: Features) -> str:
-    """Write the rows as parquet; the file's name, relative to the folder, ends in the start of its sha256."""
-    path = folder / "data" / f"{config}.parquet"
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=features.arrow_schema), path, compression="zstd")
-    return path.rename(path.with_stem(f"{config}-{_sha256(path)[:12]}")).relative_to(folder).as_posix()
+class _Table:
+    """A parquet file that grows by row groups. `path` ends in the start of the file's sha256 once it is closed."""
+
+    def __init__(self, path: Path, features: Features) -> None:
+        self.path, self.rows = path, 0
+        self._schema = features.arrow_schema
+        self._waiting: list[Mapping[str, Any]] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.rows += len(rows)
+        self._waiting += rows
+        while len(self._waiting) >= ROW_GROUP:
+            self._write(ROW_GROUP)
+
+    def close(self) -> int:
+        """Number of rows; without any there is no file."""
+        if self._waiting:
+            self._write(ROW_GROUP)
+        if self._writer:
+            self._writer.close()
+            self.path = self.path.rename(self.path.with_stem(f"{self.path.stem}-{_sha256(self.path)[:12]}"))
+        return self.rows
+
+    def _write(self, count: int) -> None:
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._writer = self._writer or pq.ParquetWriter(self.path, self._schema, compression="zstd")
+        self._writer.write_table(pa.Table.from_pylist(group, schema=self._schema))
 
 
 def _sha256(path: Path) -> str:
@@ -248,7 +293,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _card(files: Mapping[str, str], rows: Mapping[str, Sequence[Any]], sources: Sequence[Path], made: str) -> str:
+def _card(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
     paths = {
         "default": [files[kind] for kind in TYPES if kind in files],
         **{config: [path] for config, path in files.items()},
@@ -263,8 +308,7 @@ def _card(files: Mapping[str, str], rows: Mapping[str, Sequence[Any]], sources: 
             {"config_name": config, "data_files": [{"split": "test", "path": path}]} for config, path in paths.items()
         ],
     ).to_yaml()
-    n = {config: len(of_config) for config, of_config in rows.items()}
-    n["default"] = sum(n.get(kind, 0) for kind in TYPES)
+    n = {**sizes, "default": sum(sizes[kind] for kind in TYPES)}
     counts = "\n".join(f"| `{config}` | {n[config]:,} | {CONFIG_NOTES[config]} |" for config in paths)
     columns = "\n".join(f"| `{name}` | {note} |" for name, note in COLUMN_NOTES.items())
     inputs = "\n".join(f"- `{path.name}`, sha256 `{_sha256(path)}`" for path in sources)
@@ -286,11 +330,12 @@ CONFIG_NOTES = {
     "graphs": "one row per annotated action: triplets, boxes, uniqueness vote",
 }
 COLUMN_NOTES = {
-    "id": "`<clip>:<graph index>:<type>`, behind `indirect` the relation's number; `<clip>:purpose:<object>`",
+    "id": "`<clip>:<graph index>:<type>` (imported: `f` and the frame for the index), behind `indirect` the relation's "
+    "number; `<clip>:purpose:<object>`",
     "clip": "uid of the Ego4D clip",
     "video": "uid of the full Ego4D video that the clip is from",
     "type": "purpose, direct, indirect, before or after",
-    "question": "template wording; the actor is always the camera wearer",
+    "question": "one question; the actor is the camera wearer",
     "answer": 'the annotation\'s own words: an object, a relation ("from table") or an action ("pick jug")',
     "choices": "multiple choice only; null here",
     "gold": "index into `choices`; null here",
@@ -308,6 +353,10 @@ The selection and the answers follow the EASG-Bench paper; **the wording is by t
 differently from the paper's, which a language model wrote. A template purpose in particular is not the paper's: it
 says what the annotated actions say of the object, not why somebody might have done it. Attributes of objects are
 not included, and the paper's filter of generic questions has no public code and is not applied."""
+IMPORTED = """\
+The questions are the authors' own, with their wording and groundings as they are in the file above. It does not say
+from which video a clip is, nor where clip and action begin, so `video` is empty and these seconds are null; and it has
+no action graphs, so there are no configs `graphs` and `unambiguous`."""
 SAME_FRAME_NOTES = {
     "last": "Of two asked actions of a clip with the same point of no return only the later is kept, as in the paper.",
     "all": "Two asked actions of a clip with the same point of no return are both kept; the paper keeps the later.",
@@ -353,10 +402,10 @@ $inputs
 $made
 
 Some questions have more than one right answer: "What did the camera wearer pick up from the plate?", where two things
-were. The config `unambiguous` leaves them out: one text asked twice in a clip with different answers; a direct
-question whose verb and relations, or an indirect one whose verb and object, are those of a second action of the clip
-too; and a before or after question whose answer is the asked action itself. Scores on it compare with those of others
-on it only.
+were. The config `unambiguous`, where there is one, leaves them out: one text asked twice in a clip with different
+answers; a direct question whose verb and relations, or an indirect one whose verb and object, are those of a second
+action of the clip too; and a before or after question whose answer is the asked action itself. Scores on it compare
+with those of others on it only.
 
 The config `language_neutral` has the questions whose text names an object that has a box, with `<region 1>` for its
 name; `evidence` holds its box (the largest, where a purpose has several), `question_coordinates` says it in words, and

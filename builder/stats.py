@@ -45,9 +45,12 @@ class Stats:
     clip_seconds: dict[str, float] = field(default_factory=dict)
 
 
-def count(rows: Iterable[Row], graphs: Iterable[Row]) -> Stats:
-    """The statistics of questions and of the rows of the config `graphs` (none: what they say is left out)."""
-    stats = Stats()
+def count(rows: Iterable[Row], graphs: Iterable[Row], stats: Stats | None = None) -> Stats:
+    """The statistics of questions and of the rows of the config `graphs` (none: what they say is left out).
+
+    With `stats` these are added to; a clip's rows must then come together.
+    """
+    stats = stats or Stats()
     for row in rows:
         stats.questions[row["type"]] += 1
         stats.grounded[row["type"]] += bool(row["evidence"])
@@ -62,7 +65,7 @@ def count(rows: Iterable[Row], graphs: Iterable[Row]) -> Stats:
             stats.verbs[graph["verb"]] += 1
             stats.objects[graph["object"]] += 1
             stats.relations.update(pair["relation"] for pair in graph["relations"])
-    stats.clip_seconds = {clip: max(span) - min(span) for clip, span in spans.items()}
+    stats.clip_seconds.update((clip, max(span) - min(span)) for clip, span in spans.items())
     return stats
 
 

@@ -37,10 +37,11 @@ def make(raw: dict[str, Any], save: Save, tmp_path: Path) -> Callable[..., Path]
         clips, _ = read_clips(**sources)
         rows: defaultdict[str, list[Any]] = defaultdict(list)
         for clip in clips:
-            for config, of_clip in repo.clip_rows(clip, same_frame, Counter()).items():
+            questions = repo.question_rows(clip, same_frame, Counter())
+            for config, of_clip in repo.clip_rows(clip, questions, Counter()).items():
                 rows[config] += of_clip
         out = tmp_path / "out" / name
-        repo.write(out, rows, list(sources.values()), repo.recorded(same_frame))
+        repo.write(out, [rows], list(sources.values()), repo.recorded(same_frame))
         return out
 
     return build
@@ -182,7 +183,7 @@ def test_no_space_left_is_told_and_the_former_build_stays(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(repo.pq, "write_table", full)
+        patch.setattr(repo.pq, "ParquetWriter", full)
         with pytest.raises(BuildError, match=r"easg-bench: cannot be written: No space left on device"):
             make()
     real = Path.rename
@@ -215,7 +216,7 @@ def test_a_type_without_questions_has_no_config_and_no_questions_at_all_no_datas
     folder = make()
     assert [row["type"] for row in easg_bench.load(folder)] == ["purpose"] * 3
     with pytest.raises(
-        ValueError, match=r"'before' not found. Available: \['default', 'purpose', 'narrations', 'graphs'"
+        ValueError, match=r"'before' not found. Available: \['default', 'purpose', 'unambiguous', 'language_neutral', 'narrations', 'gr"
     ):
         easg_bench.load(folder, "before")
     raw["purpose_counts"] = {}
