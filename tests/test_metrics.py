@@ -8,14 +8,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import evaluate
 import pytest
+from scripted import Scripted
 
-from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.judge import OURS
 from videoqa.runs import default_store
 from videoqa.scores import PAPER_SCALE, TYPES, Calibration, Scored
@@ -25,36 +26,20 @@ METRICS = ROOT / "metrics"
 LINE = re.compile(r"Reference answer: (.*)\nStudent's answer: \"(.*)\"\n")
 
 
-class StrictJudge:
-    """Gives the reference 8 and anything else 2, or what `says` says; counts what it is asked."""
+def strict(can_choose: bool = True, says: Mapping[str, str | None] = MappingProxyType({})) -> Scripted:
+    """A judge that gives the reference 8 and anything else 2, or what `says` says of an answer."""
 
-    name = "strict"
-    can_force = True
-
-    def __init__(self, can_choose: bool = True, says: dict[str, str | None] | None = None) -> None:
-        self.can_choose = can_choose
-        self.settings: dict[str, Any] = {"engine": "scripted"}
-        self.says = says or {}
-        self.asked = 0
-
-    def _score(self, conversation: Conversation) -> str | None:
-        self.asked += 1
-        found = LINE.search(conversation[-1]["content"])
+    def score(text: str) -> str | None:
+        found = LINE.search(text)
         assert found is not None
         reference, answer = found.groups()
-        return self.says.get(answer, "8" if answer == reference else "2")
+        return says.get(answer, "8" if answer == reference else "2")
 
-    def generate(self, conversations: Sequence[Conversation], **how: Any) -> Iterator[tuple[int, Reply]]:
-        for index, conversation in enumerate(conversations):
-            score = self._score(conversation)
-            yield index, Reply(None, "the server is gone") if score is None else Reply(f"Score: {score}")
+    def reply(text: str, seed: int) -> str | None:
+        given = score(text)
+        return given and f"Score: {given}"
 
-    def choice_logprobs(
-        self, conversations: Sequence[Conversation], choices: Sequence[str], **how: Any
-    ) -> Iterator[tuple[int, ChoiceLogprobs]]:
-        for index, conversation in enumerate(conversations):
-            score = self._score(conversation)
-            yield index, ChoiceLogprobs({choice: 0.0 if choice == score else float("-inf") for choice in choices})
+    return Scripted(reply, chances=(lambda text: {str(score(text)): 1.0}) if can_choose else None, name="strict")
 
 
 def rows(n: int = 10) -> dict[str, list[Any]]:
@@ -102,14 +87,14 @@ socket.create_connection = socket.getaddrinfo = NoSocket
 import json, sys
 sys.path.insert(0, {tests!r})
 import evaluate
-from test_metrics import StrictJudge, rows
+from test_metrics import strict, rows
 
 metric = evaluate.load(sys.argv[1])
 columns = rows()
 if "match" in sys.argv[1]:
     found = [metric.compute(**{{k: columns[k] for k in ("predictions", "references", "types")}}) for _ in range(2)]
 else:
-    found = [metric.compute(**columns, engine=StrictJudge()) for _ in range(2)]
+    found = [metric.compute(**columns, engine=strict()) for _ in range(2)]
 assert found[0] == found[1]
 print(json.dumps(found[0]))
 """
@@ -145,7 +130,7 @@ def test_h02_h03_it_works_offline_from_a_folder_that_holds_its_name_with_an_empt
     if name == "easg_match":
         assert found == evaluate.load(path).compute(**{k: columns[k] for k in ("predictions", "references", "types")})
     else:
-        assert found == evaluate.load(path).compute(**columns, engine=StrictJudge(), store=False)
+        assert found == evaluate.load(path).compute(**columns, engine=strict(), store=False)
 
 
 def test_a_missing_package_is_named_by_its_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +167,7 @@ def test_h04_the_three_ways_agree_wherever_the_missing_prediction_stands(judge: 
     columns = rows(3)
     columns["predictions"] = ["thing 0", "thing 1", "other"]
     columns["predictions"][missing] = None
-    first, *others = in_three_ways(judge, columns, engine=StrictJudge(), store=False)
+    first, *others = in_three_ways(judge, columns, engine=strict(), store=False)
     assert first["empty"] == 1 and first["n_scored"] == 3
     assert others == [first, first]
     first, *others = in_three_ways(match, {k: columns[k] for k in ("predictions", "references", "types")})
@@ -192,10 +177,10 @@ def test_h04_the_three_ways_agree_wherever_the_missing_prediction_stands(judge: 
 
 def test_h05_the_shards_of_four_ranks_give_what_one_process_gives(judge: Any) -> None:
     columns = rows(10)
-    alone = judge.compute(**columns, engine=StrictJudge(), store=False)
+    alone = judge.compute(**columns, engine=strict(), store=False)
     for begin, end in ((0, 3), (3, 6), (6, 8), (8, 10)):
         judge.add_batch(**{k: column[begin:end] for k, column in columns.items()})
-    assert judge.compute(engine=StrictJudge(), store=False) == alone
+    assert judge.compute(engine=strict(), store=False) == alone
     assert alone["n"] == 10
 
 
@@ -243,7 +228,7 @@ def test_h05_gathering_as_the_readme_shows_pads_nothing(match: Any, tmp_path: Pa
 
 def test_scores_are_relative_to_what_the_judge_gives_the_ground_truth(judge: Any) -> None:
     columns = rows()  # right: rows 0, 3, 6, 9; empty: row 1
-    found = judge.compute(**columns, engine=StrictJudge())
+    found = judge.compute(**columns, engine=strict())
     assert found["after_mean"] == pytest.approx((8 + 2 + 2 + 8 + 2) / 5)
     assert found["direct_mean"] == pytest.approx((1 + 8 + 2 + 2 + 8) / 5)
     assert found["direct_truth"] == found["after_truth"] == 8
@@ -256,7 +241,7 @@ def test_scores_are_relative_to_what_the_judge_gives_the_ground_truth(judge: Any
 
 
 def test_the_result_is_plain_numbers_and_two_texts(judge: Any) -> None:
-    found = judge.compute(**rows(), engine=StrictJudge())
+    found = judge.compute(**rows(), engine=strict())
     assert {type(value) for value in found.values()} <= {int, float, str}
     assert [key for key, value in found.items() if isinstance(value, str)] == ["judge", "mode"]
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -265,7 +250,7 @@ def test_the_result_is_plain_numbers_and_two_texts(judge: Any) -> None:
 
 def test_rows_of_one_context_are_one_clip_unless_clips_are_given(judge: Any) -> None:
     columns = rows()
-    how = {"engine": StrictJudge(), "store": False}
+    how = {"engine": strict(), "store": False}
     by_context = judge.compute(**columns, **how)
     assert by_context == judge.compute(**columns, clips=[f"clip {i // 2}" for i in range(10)], **how)
     by_row = judge.compute(**columns, clips=list(map(str, range(10))), **how)
@@ -278,29 +263,29 @@ def test_rows_of_one_context_are_one_clip_unless_clips_are_given(judge: Any) -> 
 
 def test_the_ground_truth_is_judged_once_and_for_all(judge: Any, tmp_path: Path) -> None:
     columns = rows()
-    first = StrictJudge()
+    first = strict()
     judge.compute(**columns, engine=first)
-    assert first.asked == 10 + 9 - 4  # truths and answers, less the empty answer and four that are the truth
+    assert len(first.asked) == 10 + 9 - 4  # truths and answers, less the empty answer and four that are the truth
     assert default_store().is_relative_to(tmp_path) and list(default_store().glob("*.jsonl"))
-    again = StrictJudge()
+    again = strict()
     columns["predictions"] = [f"new {i}" for i in range(10)]
     judge.compute(**columns, engine=again)
-    assert again.asked == 10
-    elsewhere = StrictJudge()
+    assert len(again.asked) == 10
+    elsewhere = strict()
     judge.compute(**columns, engine=elsewhere, store=tmp_path / "mine")
-    assert elsewhere.asked == 20 and list((tmp_path / "mine").glob("*.jsonl"))
-    never = StrictJudge()
+    assert len(elsewhere.asked) == 20 and list((tmp_path / "mine").glob("*.jsonl"))
+    never = strict()
     judge.compute(**columns, engine=never, store=False)
-    assert never.asked == 20
+    assert len(never.asked) == 20
 
 
 def test_a_calibration_saves_rating_the_references(judge: Any) -> None:
     columns = rows()
-    first = judge.compute(**columns, engine=StrictJudge(), store=False)
+    first = judge.compute(**columns, engine=strict(), store=False)
     means = {name: first[f"{name}_truth"] for name in ("direct", "after")}
-    engine = StrictJudge()
+    engine = strict()
     found = judge.compute(**columns, engine=engine, store=False, calibration={"judge": first["judge"], "means": means})
-    assert engine.asked == 9 and found["avg"] == first["avg"]
+    assert len(engine.asked) == 9 and found["avg"] == first["avg"]
     truths = [Scored(str(i), str(i), name, 8) for i, name in enumerate(columns["types"])]
     for key in (first["judge"], f"{first['judge']}, data 0123456789ab"):
         mine = Calibration.of(key, truths)
@@ -319,28 +304,28 @@ def test_a_calibration_saves_rating_the_references(judge: Any) -> None:
 )
 def test_a_calibration_that_does_not_fit_is_an_error(judge: Any, calibration: Any, told: str) -> None:
     if isinstance(calibration, dict) and calibration.get("judge") == "JUDGE":
-        calibration = calibration | {"judge": judge.compute(**rows(), engine=StrictJudge())["judge"]}
+        calibration = calibration | {"judge": judge.compute(**rows(), engine=strict())["judge"]}
     with pytest.raises(ValueError, match=told):
-        judge.compute(**rows(), engine=StrictJudge(), calibration=calibration)
+        judge.compute(**rows(), engine=strict(), calibration=calibration)
 
 
 def test_two_modes_are_two_judges(judge: Any) -> None:
-    found = judge.compute(**rows(), engine=StrictJudge(), mode="score")
+    found = judge.compute(**rows(), engine=strict(), mode="score")
     assert found["mode"] == "score" and found["mass"] is None
     with pytest.raises(ValueError, match="of another judge"):
         means = {name: found[f"{name}_truth"] for name in ("direct", "after")}
-        judge.compute(**rows(), engine=StrictJudge(), calibration={"judge": found["judge"], "means": means})
+        judge.compute(**rows(), engine=strict(), calibration={"judge": found["judge"], "means": means})
 
 
 def test_an_engine_without_probabilities_is_read_by_its_score_line(judge: Any) -> None:
-    found = judge.compute(**rows(), engine=StrictJudge(can_choose=False))
-    assert found["mode"] == "score" and found["avg"] == judge.compute(**rows(), engine=StrictJudge())["avg"]
+    found = judge.compute(**rows(), engine=strict(can_choose=False))
+    assert found["mode"] == "score" and found["avg"] == judge.compute(**rows(), engine=strict())["avg"]
 
 
 def test_replies_without_a_score_are_counted_and_in_no_mean(judge: Any) -> None:
     columns = rows()
-    engine = StrictJudge(can_choose=False, says={"other 2": "high", "other 4": None, "thing 5": "none"})
-    with pytest.warns(UserWarning, match="1 of 20 calls of the judge failed; the first: the server is gone"):
+    engine = strict(can_choose=False, says={"other 2": "high", "other 4": None, "thing 5": "none"})
+    with pytest.warns(UserWarning, match="1 of 20 calls of the judge failed; the first: the prompt does not fit"):
         found = judge.compute(**columns, engine=engine)
     assert (found["after_unreadable"], found["after_errors"], found["after_n_scored"]) == (2, 1, 3)
     assert found["after_mean"] == pytest.approx((8 + 8 + 2) / 3)
@@ -352,7 +337,7 @@ def test_a_judge_that_never_answers_gives_none_and_no_zero(judge: Any) -> None:
     columns["predictions"][1] = "other 1"
     texts = [*columns["predictions"], *columns["references"]]
     with pytest.warns(UserWarning, match="20 of 20"):
-        found = judge.compute(**columns, engine=StrictJudge(can_choose=False, says=dict.fromkeys(texts)))
+        found = judge.compute(**columns, engine=strict(can_choose=False, says=dict.fromkeys(texts)))
     assert found["avg"] is found["direct"] is found["direct_mean"] is found["direct_truth"] is None
     assert found["errors"] == 10
 
@@ -372,14 +357,14 @@ def test_a_judge_that_never_answers_gives_none_and_no_zero(judge: Any) -> None:
 )
 def test_bad_input_is_named(judge: Any, change: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=told):
-        judge.compute(**{"engine": StrictJudge(), **rows(), **change})
+        judge.compute(**{"engine": strict(), **rows(), **change})
 
 
 def test_a_left_out_column_is_named_in_each_way_of_adding(judge: Any) -> None:
     columns = rows(2)
     del columns["contexts"]
     with pytest.raises(ValueError, match="contexts"):
-        judge.compute(**columns, engine=StrictJudge())
+        judge.compute(**columns, engine=strict())
     with pytest.raises(ValueError, match="missing: contexts"):
         judge.add_batch(**columns)
     with pytest.raises(ValueError, match="missing: contexts"):
@@ -389,12 +374,12 @@ def test_a_left_out_column_is_named_in_each_way_of_adding(judge: Any) -> None:
 def test_after_bad_rows_the_metric_goes_on_without_them(judge: Any) -> None:
     with pytest.raises(ValueError, match="during"):
         judge.add_batch(**(rows(2) | {"types": ["during", "direct"]}))
-    assert judge.compute(**rows(2), engine=StrictJudge())["n"] == 2
+    assert judge.compute(**rows(2), engine=strict())["n"] == 2
 
 
 def test_no_rows_is_an_error(judge: Any, match: Any) -> None:
     with pytest.raises(ValueError, match="no rows to judge"):
-        judge.compute(**{key: [] for key in rows()}, engine=StrictJudge())
+        judge.compute(**{key: [] for key in rows()}, engine=strict())
     with pytest.raises(ValueError, match="no rows to compare"):
         match.compute(predictions=[], references=[], types=[])
 
@@ -429,7 +414,7 @@ def test_the_card_of_easg_match_shows_code_that_runs() -> None:
 def test_the_card_of_easg_judge_shows_code_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
     code = block("compute", METRICS / "easg_judge" / "README.md").replace("/path/to/easg-bench", str(ROOT))
     code = code.replace('engine="Qwen/Qwen2.5-7B-Instruct"', "engine=engine")
-    exec(compile(code, "README.md", "exec"), {"engine": StrictJudge()})
+    exec(compile(code, "README.md", "exec"), {"engine": strict()})
     assert capsys.readouterr().out.startswith("25.0 2.0 strict")
 
 
@@ -444,7 +429,7 @@ def test_a_card_has_what_a_metric_space_needs_and_says_all_keys(name: str) -> No
     assert len(data["short_description" if "short_description" in data else "description"]) < 120
     columns = rows()
     if name == "easg_judge":
-        found = evaluate.load(str(METRICS / name)).compute(**columns, engine=StrictJudge())
+        found = evaluate.load(str(METRICS / name)).compute(**columns, engine=strict())
     else:
         found = evaluate.load(str(METRICS / name)).compute(
             **{k: columns[k] for k in ("predictions", "references", "types")}
@@ -466,7 +451,7 @@ def test_the_spaces_compute_their_examples() -> None:
     found = app("easg_match")
     assert found.score([*found.EXAMPLES, ["", "", ""]])["n"] == len(found.EXAMPLES)
     found = app("easg_judge")
-    assert found.score([*found.EXAMPLES, [""] * 5], StrictJudge())["n"] == len(found.EXAMPLES)
+    assert found.score([*found.EXAMPLES, [""] * 5], strict())["n"] == len(found.EXAMPLES)
 
 
 @pytest.mark.parametrize("name", ["easg_match", "easg_judge"])
