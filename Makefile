@@ -35,6 +35,11 @@ lint: .venv/installed
 	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS)]" -c constraints.txt
 	touch $@
 
+# the leaderboard on http://127.0.0.1:7860 with the demo's results; space/README.md says how to show others
+space: build/demo/README.md
+	GRADIO_SERVER_NAME=127.0.0.1 EASG_BENCH_DATA=build/demo EASG_BENCH_VIDEOS=$(wildcard build/demo-videos) \
+		$(BIN)/python space/app.py
+
 # a new build is another data set, so a former run of it is of no use
 build/demo/README.md: .venv/installed easg_bench.py $(wildcard demo/data/*.json builder/*.py)
 	rm -rf runs/demo

@@ -51,11 +51,16 @@ WHY_GROUPS = (
     "A score means something only beside scores of the **same judge, mode, rubric and questions**: another judge gives "
     "other numbers to the same answers. So results are ranked within one such group at a time; choose it here."
 )
-NARROW = (  # 390 px: less air, and tables that scroll
-    ".gradio-container { max-width: 1400px !important } "
-    "@media (max-width: 640px) { .gradio-container { padding: 4px !important } } "
-    ".question h2 { margin: .4rem 0 } .question p { margin: .2rem 0 } .quiet { opacity: .75; font-size: .9em }"
-)
+CSS = """
+.gradio-container { max-width: 1400px !important }
+.virtual-table-viewport, .virtual-table-viewport * {
+    font-family: var(--font) !important; font-variant-numeric: tabular-nums }
+.question h2 { margin: .4rem 0 } .question p { margin: .2rem 0 } .quiet { opacity: .75; font-size: .9em }
+@media (max-width: 640px) {
+    .gradio-container { padding: 4px !important }
+    .tab-container button { padding: 0 7px !important; font-size: 13px !important } }
+input[role=listbox] { padding-right: 24px !important; text-overflow: ellipsis }
+"""
 
 
 class App:
@@ -77,13 +82,17 @@ class App:
         groups = self.results.board.groups()
         return groups.get(group or "") or next(iter(groups.values()), [])
 
+    def groups(self) -> list[tuple[str, str]]:
+        """(text, group) of every group, the largest first."""
+        groups = self.results.board.groups()
+        return [(f"{group} ({_count(len(found), 'result')})", group) for group, found in groups.items()]
+
     # -- leaderboard and types --
 
     def start(self) -> tuple[Any, ...]:
         """Everything that depends on which results there are."""
-        groups = self.results.board.groups()
-        first = next(iter(groups), None)
-        names = [(f"{group} ({_count(len(found), 'result')})", group) for group, found in groups.items()]
+        names = self.groups()
+        first = names[0][1] if names else None
         prompts = sorted({entry.result.prompt for entry in self.results.board.entries})
         return (
             gr.update(choices=names, value=first),
@@ -98,7 +107,10 @@ class App:
         board = self.results.board
         lines = [self.results.note]
         if self.results.source == DEMO:
-            lines.append("Demo: a model of 135M parameters judged by itself. It proves the path and nothing else.")
+            lines = [lines[0].replace(DEMO, "the demo")]
+            lines.append(
+                "Demo: SmolLM2, a model of 135M parameters, judged by itself. It proves the path and nothing else."
+            )
         if board.replaced:
             lines.append(f"{_count(board.replaced, 'older result')} of the same model not shown.")
         if board.refused:
@@ -311,19 +323,22 @@ def _table(frame: pd.DataFrame, cells: list[list[str]]) -> dict[str, Any]:
 def build(app: App) -> gr.Blocks:
     """The page."""
     numbers = ["number", "str", "number", "str", *["number"] * 5, "str", "str", "number", "number", "str"]
-    widths: list[str | int] = ["45px", "230px", "130px", "210px", *["130px"] * 5]
-    widths += ["120px", "130px", "70px", "100px", "110px"]
+    widths: list[str | int] = ["40px", "190px", "115px", "150px", *["115px"] * 5]
+    widths += ["110px", "110px", "65px", "100px", "100px"]
+    names = app.groups()  # what the first view shows; what is newer comes when the page has loaded
+    first = names[0][1] if names else None
     with gr.Blocks(title="EASG-Bench leaderboard", analytics_enabled=False, delete_cache=(3600, 7200)) as page:
         gr.Markdown("# EASG-Bench\nHow well do models understand what happens when in first-person video?")
         with gr.Tabs() as tabs:
             with gr.Tab("Leaderboard", id="leaderboard"):
                 gr.Markdown(WHY_GROUPS)
-                group = gr.Dropdown(label="Judge, mode, rubric and questions", elem_id="group")
+                group = gr.Dropdown(names, value=first, label="Judge, mode, rubric and questions", elem_id="group")
                 with gr.Row():
                     search = gr.Textbox(label="Search models", placeholder="part of a name", elem_id="search", scale=2)
-                    kinds = gr.CheckboxGroup(list(KINDS), label="Kind", elem_id="kinds", scale=2)
-                    prompts = gr.Dropdown(label="Prompt", multiselect=True, elem_id="prompts", scale=1)
+                    kinds = gr.CheckboxGroup(list(KINDS), label="Kind (none: all)", elem_id="kinds", scale=2)
+                    prompts = gr.Dropdown(label="Prompt (none: all)", multiselect=True, elem_id="prompts", scale=1)
                 board = gr.Dataframe(
+                    app.rank(first, "", [], []),
                     datatype=numbers,  # type: ignore[arg-type]
                     interactive=False,
                     label="Relative score × 100 with 95% interval",
@@ -337,7 +352,7 @@ def build(app: App) -> gr.Blocks:
                     "question (paired, clips swapped, p < 0.05 counts as lower); otherwise by whether the 95% "
                     "intervals of the two averages meet, which misses small differences."
                 )
-                note = gr.Textbox(label="Results", interactive=False, lines=2, max_lines=8, elem_id="note")
+                note = gr.Textbox(app.note(), label="Results", interactive=False, lines=2, max_lines=8, elem_id="note")
                 gr.Markdown(
                     "### The paper's rows\nTables 2 and 3, by the paper's judge. **Not comparable** with others."
                 )
@@ -368,10 +383,12 @@ def build(app: App) -> gr.Blocks:
                 text = gr.HTML(elem_id="question-text")
                 with gr.Row():
                     with gr.Column(scale=3, min_width=320):
-                        timeline = gr.Plot(label="The clip's actions", elem_id="timeline")
+                        gr.Markdown("#### The clip's actions")
+                        timeline = gr.Plot(show_label=False, elem_id="timeline")
                     with gr.Column(scale=2, min_width=320):
+                        gr.Markdown("#### The objects in the frame")
                         frame = gr.Radio(label="Frame", elem_id="frame", visible=False)
-                        picture = gr.Plot(label="Where", elem_id="picture")
+                        picture = gr.Plot(show_label=False, elem_id="picture")
                         said = gr.Textbox(show_label=False, interactive=False, container=False, elem_id="picture-note")
                 answers = gr.Dataframe(
                     datatype=["str", "str", "number", "str", "str"],
@@ -386,6 +403,7 @@ def build(app: App) -> gr.Blocks:
                 upload = gr.File(
                     label=f"scores.json, and if you like answers.jsonl and verdicts.jsonl ({UPLOAD_LIMIT} at most)",
                     file_count="multiple",
+                    height=170,
                     elem_id="upload",
                 )
                 verdict = gr.Textbox(label="Check", interactive=False, lines=2, max_lines=8, elem_id="verdict")
@@ -442,7 +460,7 @@ def main() -> None:
     app = App(results, data, os.environ.get("EASG_BENCH_VIDEOS", ""), os.environ.get("EASG_BENCH_SUBMIT_TO", ""))
     build(app).launch(
         max_file_size=UPLOAD_LIMIT,
-        css=NARROW,
+        css=CSS,
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         footer_links=["api"],
         ssr_mode=False,

@@ -20,7 +20,7 @@ KINDS = {
     "video": ("#d55e00", "square"),
     "two-stage": ("#009e73", "diamond"),
 }
-ROLES = {"before": ("#0072b2", "before"), "asked": ("#d55e00", "asked"), "after": ("#009e73", "after")}
+ROLES = {"before": "#0072b2", "asked": "#d55e00", "after": "#009e73"}
 
 
 def _layout(figure: go.Figure, **options: Any) -> go.Figure:
@@ -36,8 +36,8 @@ def _layout(figure: go.Figure, **options: Any) -> go.Figure:
         autosize=True,
     )
     grid = {"gridcolor": "rgba(133,141,149,.25)", "zerolinecolor": "rgba(133,141,149,.4)"}
-    figure.update_xaxes(**grid)
-    figure.update_yaxes(**grid)
+    figure.update_xaxes(**grid, title_font_size=13)
+    figure.update_yaxes(**grid, title_font_size=13)
     return figure.update_layout(**options)
 
 
@@ -121,7 +121,7 @@ def best_of_kinds(lines: Sequence[Series]) -> go.Figure:
             )
     figure.update_xaxes(categoryorder="array", categoryarray=list(TYPES))
     figure.update_yaxes(title="relative score × 100", rangemode="tozero")
-    return _layout(figure, barmode="group", height=360)
+    return _layout(figure, barmode="group", height=360, showlegend=True)
 
 
 def two_stage(entries: Sequence[Entry] | None) -> go.Figure | None:
@@ -160,7 +160,7 @@ def timeline(actions: Sequence[Action], clip_start_s: float | None) -> go.Figure
         mine = [action for action in actions if action.role == role]
         if not mine:
             continue
-        colour = ROLES[role][0] if role in ROLES else "rgba(133,141,149,.6)"
+        colour = ROLES.get(role, "rgba(133,141,149,.6)")
         figure.add_bar(
             orientation="h",
             y=[lanes[role]] * len(mine),
@@ -174,8 +174,9 @@ def timeline(actions: Sequence[Action], clip_start_s: float | None) -> go.Figure
             showlegend=False,
         )
     last = max((action.end_s - start for action in actions), default=1.0)
+    roles = [action.role for action in actions]
     for action in actions:
-        if action.role in ROLES:
+        if action.role in ROLES and roles.count(action.role) == 1:  # several names would lie over each other
             right = action.start_s - start > last * 0.55  # the name then stands left of its bar
             figure.add_annotation(
                 x=(action.start_s if right else action.end_s) - start,

@@ -226,7 +226,7 @@ class Results:
     def note(self) -> str:
         """Where the results are from and how old they are."""
         when = f"read {self._read:%Y-%m-%d %H:%M} UTC" if self._read else "never read"
-        text = f"{len(self._board.entries)} results from {self.source}, {when}."
+        text = f"Results from {self.source}, {when}: {len(self._board.entries)}."
         if self._failed:
             return f"{text} The newest could not be read, so this is the last good copy: {self._failed}"
         return text

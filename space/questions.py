@@ -83,7 +83,7 @@ class Questions:
         """The RGB picture of one frame of the evidence (or None), and what there is to say about it."""
         seconds = next(e["seconds"] for e in row["evidence"] if e["frame"] == frame)
         if not self.videos:
-            return None, "The video is not here: boxes on an empty frame."
+            return None, "The video is not here: boxes on an empty frame, drawn as 16:9."
         try:
             ends = clip_ends(self.rows.values())
             source = find_video(self.videos, row["clip"], row["video"], row["clip_start_s"], ends.get(row["clip"]))

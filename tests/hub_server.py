@@ -4,8 +4,8 @@
         api = HfApi(endpoint=hub.url, token="t")
         hub.files["org/results"]["refs/pr/1"]     # path -> content, once a pull request was opened
 
-Only what huggingface_hub asks for create_commit, file_exists, list_repo_tree, get_repo_discussions, snapshot_download and
-create_repo is here, in the Hub's own form. `down` makes every request fail; `requests` is what came, in order.
+Only what huggingface_hub asks for create_commit, file_exists, list_repo_tree, get_repo_discussions, snapshot_download
+and create_repo is here, in the Hub's own form. `down` makes every request fail; `requests` is what came, in order.
 """
 
 from __future__ import annotations
@@ -24,13 +24,19 @@ WHEN = "2025-06-30T12:00:00.000Z"
 
 
 class HubServer:
-    """A running server; `files[repo][revision]` maps paths to contents, `pulls[repo]` lists the pull requests."""
+    """A running server; `files[repo][revision]` maps paths to contents, `pulls[repo]` lists the pull requests.
 
-    def __init__(self, repos: Mapping[str, Mapping[str, bytes]]) -> None:
+    Files whose name ends in one of `lfs` are kept as Git LFS does. A request with `refused` in its address gets a 400.
+    """
+
+    def __init__(self, repos: Mapping[str, Mapping[str, bytes]], lfs: tuple[str, ...] = ()) -> None:
         self.files: dict[str, dict[str, dict[str, bytes]]] = {r: {"main": dict(f)} for r, f in repos.items()}
         self.pulls: dict[str, list[dict[str, Any]]] = {repo: [] for repo in repos}
         self.requests: list[str] = []
         self.down = False
+        self.lfs = lfs
+        self.large: dict[str, bytes] = {}  # uploaded, by sha256
+        self.refused: str | None = None
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,6 +50,9 @@ class HubServer:
 
             def do_POST(self) -> None:
                 hub._post(self)
+
+            def do_PUT(self) -> None:
+                hub._put(self)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -78,22 +87,18 @@ class HubServer:
                 found = [p for p in self.pulls[repo] if wanted in ("all", p["status"])]
                 return _reply(ask, 200, {"discussions": found, "count": len(found), "start": 0})
             revision = what[1] if len(what) > 1 else "main"
-            files = self.files[repo].get(revision) or self._by_oid(repo, revision)
+            files = self._files(repo, revision)
             if files is None:
                 return _missing(ask, "RevisionNotFound")
             if what[:1] == ["tree"]:
-                listed = [
-                    {"type": "file", "path": path, "size": len(content), "oid": _blob(content)}
-                    for path, content in sorted(files.items())
-                ]
-                return _reply(ask, 200, listed)
+                return _reply(ask, 200, [self._entry(path, content) for path, content in sorted(files.items())])
             siblings = [{"rfilename": path} for path in sorted(files)]
             return _reply(
                 ask, 200, {"id": repo, "sha": _oid(files), "siblings": siblings, "private": False, "tags": []}
             )
         if parts[:1] == ["datasets"] and parts[3:4] == ["resolve"]:
             repo, revision, path = "/".join(parts[1:3]), parts[4], "/".join(parts[5:])
-            files = self.files.get(repo, {}).get(revision) or self._by_oid(repo, revision)
+            files = self._files(repo, revision)
             if repo not in self.files or files is None:
                 return _missing(ask, "RepoNotFound" if repo not in self.files else "RevisionNotFound")
             if path not in files:
@@ -108,6 +113,11 @@ class HubServer:
         parts = [unquote(part) for part in url.path.strip("/").split("/")]
         if self.down:
             return _reply(ask, 503, {"error": "down"})
+        if self.refused and self.refused in ask.path:
+            return _reply(ask, 400, {"error": "refused"})
+        if parts[-4:] == ["info", "lfs", "objects", "batch"]:
+            objects = [self._upload(one) for one in json.loads(body)["objects"]]
+            return _reply(ask, 200, {"transfer": "basic", "objects": objects})
         if parts == ["api", "repos", "create"]:
             asked = json.loads(body)
             repo = f"{asked.get('organization') or 'me'}/{asked['name']}"
@@ -122,13 +132,37 @@ class HubServer:
             return _missing(ask, "RepoNotFound")
         if what[0] == "preupload":
             listed = [
-                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
+                {"path": one["path"], "uploadMode": self._mode(one["path"]), "shouldIgnore": False}
                 for one in json.loads(body)["files"]
             ]
             return _reply(ask, 200, {"files": listed})
         if what[0] == "commit":
             return self._commit(ask, repo, what[1], body, "create_pr" in parse_qs(url.query))
         return _missing(ask, "EntryNotFound")
+
+    def _put(self, ask: BaseHTTPRequestHandler) -> None:
+        self.requests.append(f"{ask.command} {ask.path}")
+        content = ask.rfile.read(int(ask.headers.get("Content-Length", 0)))
+        if self.refused and self.refused in ask.path:
+            return _reply(ask, 400, {"error": "refused"})
+        self.large[hashlib.sha256(content).hexdigest()] = content
+        return _reply(ask, 200, {})
+
+    def _mode(self, path: str) -> str:
+        return "lfs" if path.endswith(self.lfs) else "regular"
+
+    def _entry(self, path: str, content: bytes) -> dict[str, Any]:
+        entry = {"type": "file", "path": path, "size": len(content), "oid": _blob(content)}
+        if self._mode(path) == "lfs":
+            entry["lfs"] = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
+        return entry
+
+    def _upload(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What the LFS batch says of one file: where to put it, or that it is there."""
+        known = {"oid": asked["oid"], "size": asked["size"]}
+        if asked["oid"] in self.large:
+            return known
+        return {**known, "actions": {"upload": {"href": f"{self.url}/lfs/{asked['oid']}"}}}
 
     def _commit(self, ask: BaseHTTPRequestHandler, repo: str, revision: str, body: bytes, pull: bool) -> None:
         files = dict(self.files[repo][revision])
@@ -138,6 +172,10 @@ class HubServer:
             value = step["value"]
             if step["key"] == "header":
                 title = value["summary"]
+                if value.get("parentCommit") not in (None, _oid(files)):
+                    return _reply(ask, 412, {"error": "the parent commit is not the newest"})
+            elif step["key"] == "lfsFile":
+                files[value["path"]] = self.large[value["oid"]]
             elif step["key"] == "file":
                 files[value["path"]] = base64.b64decode(value["content"])
             elif step["key"] == "deletedFile":
@@ -164,8 +202,10 @@ class HubServer:
         commit = f"{self.url}/datasets/{repo}/commit/{_oid(files)}"
         _reply(ask, 200, {"commitUrl": commit, "commitOid": _oid(files), "pullRequestUrl": address})
 
-    def _by_oid(self, repo: str, revision: str) -> dict[str, bytes] | None:
-        return next((f for f in self.files.get(repo, {}).values() if _oid(f) == revision), None)
+    def _files(self, repo: str, revision: str) -> dict[str, bytes] | None:
+        """The files of a branch, or of a commit that is the newest of a branch."""
+        branches = self.files.get(repo, {})
+        return branches.get(revision, next((f for f in branches.values() if _oid(f) == revision), None))
 
 
 def _oid(files: Mapping[str, bytes]) -> str:

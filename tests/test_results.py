@@ -146,7 +146,7 @@ def test_visible_names_of_any_kind_are_only_names(name: str) -> None:
     "content", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b"PK\x03\x04zip", b"[" * 100_000, b'{"format": NaN}']
 )
 def test_what_is_no_result_file_is_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match="^x: "):
+    with pytest.raises(ValueError, match=r"^x: "):
         parse(content, "x")
 
 

@@ -175,49 +175,65 @@ class Plan:
         lines += [f"{path}: {len(content):,} bytes" for path, content in self.files.items()]
         if not self.files:
             return "\n".join([*lines, f"Nothing to do: {self.repo} has it all."])
+        if Path(self.repo).is_dir():
+            return "\n".join([f"New files in the folder {self.repo}:", *lines])
         return "\n".join([f'One pull request on the dataset {self.repo}: "{self.title}"', *lines])
 
 
 def plan(api: HfApi, repo: str, found: Sequence[tuple[bytes, bytes | None]]) -> Plan:
-    """What it takes to bring results to a dataset repo: `found` are result files as `published`, each with its answers
-    file or None. Looks for them in the repo and in its open pull requests; changes nothing."""
-    from huggingface_hub.errors import RepositoryNotFoundError
-
+    """What it takes to bring results to a dataset repo or a local folder: `found` are result files as `published`, each
+    with its answers file or None. Looks for them in the repo and in its open pull requests; changes nothing."""
     wanted: dict[str, dict[str, bytes]] = {}
     titles = []
     for text, answers in found:
         result = parse(text, "this run's result")
         folder = folder_of(text, result)
-        wanted[folder] = {f"{folder}/scores.json": text}
+        wanted[folder] = {}
         if answers is not None:
             check_answers(read_answers(io.BytesIO(answers), "this run's answers"), result, "this run's answers")
             wanted[folder][f"{folder}/answers.parquet"] = answers
+        wanted[folder][f"{folder}/scores.json"] = text
         titles.append(f"{result.name} ({result.prompt}), {content_hash(text)}")
-    try:
-        open_requests = [
-            d
-            for d in api.get_repo_discussions(repo, repo_type="dataset", discussion_status="open")
-            if d.is_pull_request
-        ]
-    except RepositoryNotFoundError as error:
-        raise ValueError(f"{repo}: the Hub has no such dataset repo, or this account may not read it") from error
-    places = {"main": "main"} | {f"refs/pr/{d.num}": d.url for d in open_requests}
-    known = {}
-    for folder in wanted:
-        for revision, where in places.items():
-            if api.file_exists(repo, f"{folder}/scores.json", repo_type="dataset", revision=revision):
-                known[f"{folder}/scores.json"] = where
-                break
-    new = {p: c for folder, pair in wanted.items() if f"{folder}/scores.json" not in known for p, c in pair.items()}
+    if Path(repo).is_dir():
+        known = {f"{f}/scores.json": "the folder" for f in wanted if (Path(repo) / f / "scores.json").exists()}
+    else:
+        known = _on_the_hub(api, repo, [f"{folder}/scores.json" for folder in wanted])
+    new = {p: c for folder, files in wanted.items() if f"{folder}/scores.json" not in known for p, c in files.items()}
     return Plan(repo, new, known, "Results: " + "; ".join(titles))
 
 
+def _on_the_hub(api: HfApi, repo: str, paths: Sequence[str]) -> dict[str, str]:
+    """Which of the paths the repo has, and where: "main" or the address of an open pull request."""
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        discussions = list(api.get_repo_discussions(repo, repo_type="dataset", discussion_status="open"))
+    except RepositoryNotFoundError as error:
+        raise ValueError(f"{repo}: the Hub has no such dataset repo, or this account may not read it") from error
+    places = {"main": "main"} | {f"refs/pr/{d.num}": d.url for d in discussions if d.is_pull_request}
+    known = {}
+    for path in paths:
+        for revision, where in places.items():
+            if api.file_exists(repo, path, repo_type="dataset", revision=revision):
+                known[path] = where
+                break
+    return known
+
+
 def submit(api: HfApi, planned: Plan) -> str | None:
-    """Open the pull request; its address, or None when there is nothing to do."""
+    """Open the pull request, or write into the folder; the address, or None when there is nothing to do."""
     from huggingface_hub import CommitOperationAdd
 
     if not planned.files:
         return None
+    if Path(planned.repo).is_dir():
+        for name, content in planned.files.items():  # the result comes last, so that it never lacks its answers
+            path = Path(planned.repo) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_name(f".{path.name}")
+            beside.write_bytes(content)
+            beside.replace(path)
+        return planned.repo
     info = api.create_commit(
         planned.repo,
         [CommitOperationAdd(path, content) for path, content in planned.files.items()],
