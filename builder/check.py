@@ -35,9 +35,10 @@ KINDS: dict[str, Literal["error", "warning"]] = {
     "answer not grounded": "warning",
     "same question, different answers": "warning",
     "answer is the asked action": "warning",
-    "a second action fits": "warning",
+    "a second object fits": "warning",  # direct
+    "a second relation fits": "warning",  # indirect
 }
-AMBIGUOUS = ("same question, different answers", "answer is the asked action", "a second action fits")
+WITH_GRAPHS = ("answer is the asked action", "a second object fits", "a second relation fits")
 NEEDED = ("id", "clip", "type", "question")  # and an answer, or choices with a gold
 # <tag>, **bold**, ```, {field}, &amp;, weighing_scale, bowl:1
 MARKUP = re.compile(r"<[^<>]*>|\*\*|```|\{\w+\}|&#?\w+;|(?<=\w)_+(?=\w)|(?<=[^\W\d]):\d+\b")
@@ -77,8 +78,11 @@ class Report:
             if len(found) > len(found[:most]):
                 lines.append(f"{severity}: {kind}: ... {len(found) - len(found[:most]):,} more")
         lines += ["", ", ".join(f"{config} {n:,}" for config, n in self.rows.items())]
-        kinds = Counter(problem.kind for problem in self.problems)
-        lines += [f"{kinds[kind]:7,}  {severity}: {kind}" for kind, severity in KINDS.items()]
+        for kind, severity in KINDS.items():
+            found = [problem for problem in self.problems if problem.kind == kind]
+            texts = len({problem.told for problem in found})
+            rows = f" ({texts:,} questions)" if kind == "same question, different answers" and texts else ""
+            lines.append(f"{len(found):7,}  {severity}: {kind}{rows}")
         if self.unchecked:
             lines.append(f"not checked: {self.unchecked}")
         return "\n".join(lines)
@@ -96,8 +100,7 @@ def check(folder: Path) -> Report:
         for box in graph["boxes"]
         if not _inside(box["box"])
     ]
-    blind = [kind for kind in AMBIGUOUS[1:] if not graphs]
-    unchecked = f"{' and '.join(blind)}: there is no config graphs to look in" if blind else None
+    unchecked = None if graphs else f"{'; '.join(WITH_GRAPHS)} (there is no config graphs to look in)"
     return Report({config: len(of_config) for config, of_config in loaded.items()}, problems, unchecked)
 
 
@@ -199,11 +202,11 @@ def second_fits(rows: Iterable[Row], graphs: Iterable[Row]) -> Iterator[Problem]
             others = [text or "no relation" for text in of_both if text != asked.indirect]
         if others:
             told = f"{row['question']} - {row['answer']}, or {', '.join(dict.fromkeys(others))}"
-            yield Problem("a second action fits", row["id"], told)
+            yield Problem("a second object fits" if kind == "direct" else "a second relation fits", row["id"], told)
 
 
 def unambiguous(rows: Sequence[Row], graphs: Iterable[Row]) -> list[Row]:
-    """The rows that none of the AMBIGUOUS problems concerns; `rows` and `graphs` are whole clips."""
+    """The rows without a problem of same_question or second_fits; `rows` and `graphs` are whole clips."""
     left_out = {problem.id for problem in (*same_question(rows), *second_fits(rows, graphs))}
     return [row for row in rows if row["id"] not in left_out]
 
