@@ -170,7 +170,7 @@ class TransformersEngine:
     # -- ids through the model --------------------------------------------------------------------------------------
 
     def _batches(self, ids: list[list[int]], rows: list[int], more: int) -> Iterator[_Batch]:
-        """Run the prompts `rows` through the model, shared prefixes once; `more` tokens may be asked for behind them."""
+        """Run the prompts `rows` through the model, shared prefixes once; up to `more` tokens are to follow."""
         import torch
 
         chosen = [ids[r] for r in rows]
