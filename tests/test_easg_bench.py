@@ -107,7 +107,7 @@ def test_no_remote_code_and_no_warning_on_the_way(small: Path, tmp_path: Path) -
         "import easg_bench, sys, warnings; warnings.simplefilter('error');"
         "print(*[len(easg_bench.load('easg-bench', c)) for c in sys.argv[1:]])"
     )
-    assert python(code, small.parent, tmp_path / "cache", *CONFIGS) == "17 3 4 5 3 2 17 11 2 7"
+    assert python(code, small.parent, tmp_path / "cache", *CONFIGS) == "17 3 4 5 3 2 17 12 2 7"
 
 
 def test_rows_with_a_gold_and_rows_without_go_together(tmp_path: Path) -> None:
