@@ -133,3 +133,45 @@ def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = CliRunner().invoke(app, ["build", "--source", str(ROOT / "demo" / "data"), "--out", str(folder)])
     assert done.exit_code == 0, done.output
     return folder
+
+
+@pytest.fixture
+def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Makes a run folder of the demo's questions with a scripted model and a scripted judge: `say` gives the answer to
+    a question, `rate` the probabilities of the scores for an answer."""
+    import easg_bench
+    from tests.scripted import Scripted
+    from videoqa.judge import OURS, Judge
+    from videoqa.runs import Run, answer_rows, data_revision, judge_rows, result, write_json
+
+    def make(
+        name: str = "org/model",
+        say: Callable[[str], str] = lambda text: "a cup",
+        rate: Callable[[str], dict[str, float]] = lambda text: {"4": 0.5, "6": 0.4},
+        prompt: str = "blind",
+    ) -> Path:
+        rows = list(easg_bench.load(demo_data))
+        config = {
+            "format": 1,
+            "data": str(demo_data),
+            "config": "default",
+            "limit": None,
+            "revision": data_revision(rows),
+            "rows": len(rows),
+            "model": name,
+            "model_settings": {},
+            "prompt": prompt,
+            "max_new_tokens": 64,
+        }
+        run = Run(tmp_path / f"{name.replace('/', '-')}-{prompt}", config)
+        model = Scripted(lambda text, _: say(text), name=name)
+        judge = Judge(Scripted(lambda *_: "Because.", chances=rate, can_force=True, name="org/judge"), OURS, "dist")
+        for _ in answer_rows(model, rows, run):
+            pass
+        said = {k: line["prediction"] for k, line in run.answers().items()}
+        for _ in judge_rows(judge, rows, said, run, None):
+            pass
+        write_json(run.folder / "scores.json", result(run, rows, judge))
+        return run.folder
+
+    return make

@@ -154,7 +154,7 @@ class Result(_Part):
     def name(self) -> str:
         """The model without the folder that it was loaded from; a Hub id stays as it is."""
         folder = self.model.startswith(("/", ".", "~")) or self.model.count("/") > 1
-        return PurePosixPath(self.model).name if folder else self.model
+        return (PurePosixPath(self.model).name if folder else "") or self.model
 
     @property
     def group(self) -> str:

@@ -56,7 +56,7 @@ def content_hash(text: bytes) -> str:
 
 def folder_of(text: bytes, result: Result) -> str:
     """Where a result stands in the results repo."""
-    model = re.sub(r"[^A-Za-z0-9._-]+", "-", result.name.split("/")[-1]).strip("-.")[:60] or "model"
+    model = re.sub(r"[^A-Za-z0-9._-]+", "-", result.name.split("/")[-1])[:60].strip("-.") or "model"
     return f"results/{model}/{content_hash(text)}"
 
 
