@@ -75,3 +75,23 @@ def test_the_prompts_are_one_user_turn_that_begins_alike(question: str, context:
         (message,) = make(question, context)
         assert message["role"] == "user" and message["content"].startswith(prompts.INSTRUCTION), name
         assert message["content"].endswith(f"Question: {question}\nAnswer:")
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_narrations_stand_before_the_question_and_blind_shows_none(question: str, context: str) -> None:
+    marked = f"<<{context}>>"
+    text = prompts.narrations(question, marked)[0]["content"]
+    assert text.count(marked) >= 1 and text.index(marked) < text.rindex(question)
+    assert "<<" not in prompts.blind("What?", marked)[0]["content"]
+
+
+@pytest.mark.parametrize("context", ["", "  \n"])
+def test_a_clip_without_narrations_is_said_to_have_none(context: str) -> None:
+    text = prompts.narrations("What?", context)[0]["content"]
+    assert "\n(none)\n" in text and "None" not in text
+
+
+def test_the_questions_of_a_clip_share_their_beginning_up_to_the_question() -> None:
+    one, two = (prompts.narrations(q, "(1.00s) #C C lifts {x}.")[0]["content"] for q in ("What {}?", "Where?"))
+    shared = one[: one.index("What {}?")]
+    assert two.startswith(shared) and "#C C lifts {x}." in shared
