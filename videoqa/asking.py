@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from videoqa.engines import Conversation, Engine, Reply
 from videoqa.frames import Policy, VideoError, clip_ends, find_video, read_frames, video_files
 from videoqa.prompts import PROMPTS, VIDEO_PROMPTS, frames, locate, second_turn
+from videoqa.regions import marked_frames
 
 Row = Mapping[str, Any]  # a question: id, clip, video, clip_start_s, question, context
 
@@ -45,16 +46,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A clip's frames; `seconds` count from the clip's beginning."""
+    """A clip's frames; `seconds` count from the clip's beginning, `marks` are the regions drawn on each frame."""
 
     images: list[Any]
     seconds: list[float]
     file: str
     warning: str | None
+    marks: list[str] = field(default_factory=list)  # empty: none on any
 
     @property
     def names(self) -> list[str]:
-        return [f"{self.file} at {second:.1f} s" for second in self.seconds]
+        marks = self.marks or [""] * len(self.seconds)
+        told = zip(self.seconds, marks, strict=True)
+        return [f"{self.file} at {second:.1f} s{f' with {mark}' if mark else ''}" for second, mark in told]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,17 @@ class Videos:
         seconds = [second - source.start_s for second in found.seconds]
         return Shown(found.images, seconds, source.path.name, found.warning)
 
+    def marked(self, row: Row, shown: Shown) -> Shown:
+        """The clip's frames and, for a language-neutral row, among them those with its regions. Raises VideoError."""
+        if not row.get("question_coordinates"):
+            return shown
+        clip = row["clip"]
+        source = find_video(self.files, clip, row["video"], row["clip_start_s"], self.ends.get(clip))
+        drawn = [(m.second - source.start_s, " and ".join(m.labels), m.image) for m in marked_frames(row, source)]
+        plain = [(second, "", image) for second, image in zip(shown.seconds, shown.images, strict=True)]
+        seconds, marks, images = zip(*sorted([*plain, *drawn], key=lambda frame: frame[:2]), strict=True)
+        return replace(shown, images=list(images), seconds=list(seconds), marks=list(marks))
+
 
 def ask(
     engine: Engine, rows: Sequence[Row], prompt: str, *, max_new_tokens: int, videos: Videos | None = None
@@ -85,7 +100,9 @@ def ask(
     """Each row's index and answer, as they are known. `prompt` is a name of PROMPTS or VIDEO_PROMPTS; the latter need
     `videos`."""
     if prompt in PROMPTS:
-        conversations = [PROMPTS[prompt](row["question"], row["context"]) for row in rows]
+        # who sees no frames is told a language-neutral question's boxes in words
+        asked = [row.get("question_coordinates") or row["question"] for row in rows]
+        conversations = [PROMPTS[prompt](text, row["context"]) for text, row in zip(asked, rows, strict=True)]
         for index, reply in engine.generate(conversations, max_new_tokens=max_new_tokens):
             yield index, _answer(reply, conversations[index])
         return
@@ -116,11 +133,18 @@ def _watched(rows: Sequence[Row], videos: Videos) -> Iterator[tuple[dict[int, Sh
             continue
         if found.warning:
             warnings.warn(f"clip {clip}: {found.warning}", stacklevel=2)
-        size = sum(3 * image.width * image.height for image in found.images)
+        of_clip: dict[int, Shown] = {}
+        for index in indices:
+            try:
+                of_clip[index] = videos.marked(rows[index], found)
+            except VideoError as error:
+                failed[index] = Answer(None, VIDEO_ERROR + str(error))
+        pictures = {id(image): image for one in of_clip.values() for image in one.images}
+        size = sum(3 * image.width * image.height for image in pictures.values())
         if shown and held + size > FRAME_BYTES:
             yield shown, failed
             shown, failed, held = {}, {}, 0
-        shown |= dict.fromkeys(indices, found)
+        shown |= of_clip
         held += size
     yield shown, failed
 
@@ -129,7 +153,7 @@ def _one_turn(
     engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
 ) -> Iterator[tuple[int, Answer]]:
     asked = list(shown)
-    conversations = [frames(rows[i]["question"], shown[i].images, shown[i].seconds) for i in asked]
+    conversations = [frames(rows[i]["question"], shown[i].images, shown[i].seconds, shown[i].marks) for i in asked]
     for k, reply in engine.generate(conversations, max_new_tokens=max_new_tokens):
         yield asked[k], _answer(reply, conversations[k], shown[asked[k]])
 
@@ -138,7 +162,7 @@ def _two_turns(
     engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
 ) -> Iterator[tuple[int, Answer]]:
     asked = list(shown)
-    firsts = [locate(rows[i]["question"], shown[i].images, shown[i].seconds) for i in asked]
+    firsts = [locate(rows[i]["question"], shown[i].images, shown[i].seconds, shown[i].marks) for i in asked]
     located: dict[int, str] = {}
     for k, reply in engine.generate(firsts, max_new_tokens=LOCATE_TOKENS):
         if reply.text is None:

@@ -1,4 +1,4 @@
-"""`easg-bench`: run | answer | merge | judge | report | submit | card | compare | judge-check | fetch | videos.
+"""`easg-bench`: run | answer | merge | judge | report | submit | card | compare | judge-check | fetch | videos | show.
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -8,6 +8,7 @@ those are asked.
 
 from __future__ import annotations
 
+import difflib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from tqdm import tqdm
 
 from videoqa import frames as framing
 from videoqa import judge_check as check
-from videoqa import logs, results
+from videoqa import logs, regions, results
 from videoqa import report as reports
 from videoqa import scores as scoring
 from videoqa import submit as submission
@@ -392,6 +393,27 @@ def lighteval(context: typer.Context) -> None:
     raise typer.Exit(run_lighteval(context.args))
 
 
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The question's id.")],
+    data: Data = REPO,
+    config: Config = "default",
+    videos: VideoFolder = None,
+    out: Annotated[Path, typer.Option(help="Folder for the frames with the question's boxes (--videos).")] = Path(),
+) -> None:
+    """Print a question with its evidence; with --videos, draw its boxes onto the frames."""
+    rows = _load(data, config)
+    row = next((row for row in rows if row["id"] == id), None)
+    if row is None:
+        near = difflib.get_close_matches(id, [row["id"] for row in rows], n=1, cutoff=0)
+        raise ValueError(f"{data}, config {config}: no question {id!r}; the nearest is {near[0] if near else 'none'}")
+    print(regions.describe(row))
+    if videos is None:
+        return
+    for path in regions.save_frames(row, videos, out, framing.clip_ends(rows).get(row["clip"])):
+        print(f"{'wrote':<10}{path}")
+
+
 @app.command("import-answers")
 def import_answers(
     file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
@@ -614,6 +636,6 @@ def main() -> None:
     """The command line: errors that a user can mend are one line, not a traceback."""
     try:
         app()
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, framing.VideoError) as error:
         print(f"easg-bench: {error}", file=sys.stderr)
         sys.exit(2)

@@ -56,19 +56,21 @@ VIDEO_PROMPTS = ("frames", "two-stage")
 # -- with frames ------------------------------------------------------------------------------------------------------
 
 
-def _shown(images: Sequence[Any], seconds: Sequence[float]) -> list[dict[str, Any]]:
-    """The frames as parts of a message, each behind its second of the clip."""
+def _shown(images: Sequence[Any], seconds: Sequence[float], marks: Sequence[str]) -> list[dict[str, Any]]:
+    """The frames as parts of a message, each behind its second of the clip and what is marked on it."""
     parts: list[dict[str, Any]] = []
-    for image, second in zip(images, seconds, strict=True):
-        parts += [{"type": "text", "text": f"\n{second:.1f} s: "}, {"type": "image", "image": image}]
+    for image, second, mark in zip(images, seconds, marks or [""] * len(images), strict=True):
+        told = f"\n{second:.1f} s{f', with {mark} marked' if mark else ''}: "
+        parts += [{"type": "text", "text": told}, {"type": "image", "image": image}]
     return parts
 
 
-def frames(question: str, images: Sequence[Any], seconds: Sequence[float]) -> Conversation:
-    """The frames (PIL images or paths) in order of time, each with its second, then the question."""
+def frames(question: str, images: Sequence[Any], seconds: Sequence[float], marks: Sequence[str] = ()) -> Conversation:
+    """The frames (PIL images or paths) in order of time, each with its second, then the question. `marks` says of each
+    frame which regions of the question are drawn on it, "" for none."""
     told = [{"type": "text", "text": INSTRUCTION + "Frames of the video, each with its second:"}]
     asked = [{"type": "text", "text": "\n\n" + ask_blind(question)}]
-    return [{"role": "user", "content": [*told, *_shown(images, seconds), *asked]}]
+    return [{"role": "user", "content": [*told, *_shown(images, seconds, marks), *asked]}]
 
 
 _CLAUSE = re.compile(r"\b(before|after)\b\s+(.+)", re.I | re.S)
@@ -90,7 +92,7 @@ def step_of(question: str) -> tuple[str, str] | None:
     return (match[1].lower(), clause) if clause else None
 
 
-def locate(question: str, images: Sequence[Any], seconds: Sequence[float]) -> Conversation:
+def locate(question: str, images: Sequence[Any], seconds: Sequence[float], marks: Sequence[str] = ()) -> Conversation:
     """Turn 1: the frames, and when the step happens that the question names (its clause behind "before" or "after";
     without one, the moment that the question is about)."""
     step = step_of(question)
@@ -100,7 +102,7 @@ def locate(question: str, images: Sequence[Any], seconds: Sequence[float]) -> Co
         f"\n\nFind in the video {what}\n"
         "When does it begin and end? Answer with two times in seconds and nothing else, like this: S s to E s"
     )
-    return [{"role": "user", "content": [*told, *_shown(images, seconds), {"type": "text", "text": text}]}]
+    return [{"role": "user", "content": [*told, *_shown(images, seconds, marks), {"type": "text", "text": text}]}]
 
 
 def look_beside(question: str) -> str:
