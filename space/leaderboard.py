@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -30,8 +30,8 @@ SIGNIFICANT = 0.05
 class Entry:
     """A result file that passed every check."""
 
-    result: Result
-    hash: str  # of the file
+    result: Result = field(compare=False)
+    hash: str  # of the file, which stands for the result
     answers: Path | None  # answers.parquet beside it, whose scores give the result's numbers
 
     @property
@@ -149,7 +149,7 @@ def leaderboard(
     lines = []
     for rank, entry in enumerate(entries, 1):
         result = entry.result
-        if search.strip().casefold() not in entry.label.casefold():
+        if search.strip().casefold() not in result.name.casefold():
             continue
         if (kinds and result.kind not in kinds) or (prompts and result.prompt not in prompts):
             continue
