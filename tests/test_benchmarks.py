@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import judge_speed
+from videoqa.judge import Verdict
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     ]
     found.append({**found[0], "id": "attic:0", "clip": "attic"})
     monkeypatch.setattr(judge_speed.easg_bench, "load", lambda data: found)
-    monkeypatch.setattr(judge_speed, "REFERENCE_TOKENS", 6)
+    monkeypatch.setattr(judge_speed, "REFERENCE_TOKENS", 40)
     return found
 
 
@@ -70,6 +71,13 @@ def test_the_interval_of_a_ratio_holds_the_ratio_and_comes_from_the_rows() -> No
     assert judge_speed.ratio([2.0, 2.0, 2.0, 2.0], 0.5)[0] == 16
     times, low, high = judge_speed.ratio([1.0, 2.0, 3.0, 4.0, 5.0], 0.5)
     assert low < times == 30 < high
+
+
+def test_a_score_line_is_compared_whole_and_a_reply_without_a_score_by_its_beginning() -> None:
+    assert judge_speed.same_line("Score: 1", Verdict(1.0, "ok", raw="Score: 1"))
+    assert not judge_speed.same_line("Score: 1", Verdict(10.0, "ok", raw="Score: 10"))
+    assert judge_speed.same_line("I like", Verdict(None, "unreadable", raw="I like this.\nAnd that."))
+    assert not judge_speed.same_line("I like", Verdict(None, "unreadable", raw="I hate this."))
 
 
 def test_the_benchmark_runs_and_its_check_passes_in_float32(
