@@ -135,3 +135,18 @@ def test_frames_need_a_folder_and_prompts_a_known_name() -> None:
         list(ask(Scripted(lambda *_: "yes"), [row("a")], "frames", max_new_tokens=1))
     with pytest.raises(ValueError, match="allowed are blind, narrations, frames, two-stage"):
         list(ask(Scripted(lambda *_: "yes"), [row("a")], "sounds", max_new_tokens=1))
+
+
+def test_a_language_neutral_question_has_its_regions_drawn_among_the_frames(demo_videos: Path) -> None:
+    engine = Scripted(lambda asked, _: text_of(asked))
+    where = {"graph": "g", "frame": 5553, "seconds": 185.1, "object": "cup", "box": [0.3, 0.5, 0.4, 0.7]}
+    neutral = row("a", question="What is in <region 1>?", question_coordinates="... [0.3 ...", evidence=[where])
+    rows = [row("plain"), neutral, neutral | {"id": "late", "evidence": [where | {"seconds": 9e9}]}]
+    plain, marked, late = answers(engine, rows, "frames", videos(demo_videos, rows))
+    assert marked.text is not None and plain.text is not None
+    assert marked.text.count("<picture>") == plain.text.count("<picture>") + 1
+    assert "\n65.1 s, with <region 1> marked: <picture>" in marked.text and "marked" not in plain.text
+    assert "demo-tea.mp4 at 65.1 s with <region 1>" in marked.shown and len(marked.shown) == 4
+    assert late.error is not None and late.error.startswith(VIDEO_ERROR)
+    (blind,) = answers(engine, [neutral], "blind", None)
+    assert blind.text is not None and "Question: ... [0.3 ..." in blind.text
