@@ -9,6 +9,7 @@ those are asked.
 from __future__ import annotations
 
 import difflib
+import io
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -634,6 +635,9 @@ def _differences(found: scoring.Comparison, a: Path, b: Path) -> Any:
 
 def main() -> None:
     """The command line: errors that a user can mend are one line, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a locale that lacks a letter of a name is no error
     try:
         app()
     except (ValueError, OSError, ImportError, framing.VideoError) as error:
