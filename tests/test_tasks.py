@@ -175,7 +175,7 @@ def test_every_task_is_generative_so_that_vision_models_of_lighteval_can_run_it(
 
 
 def test_each_row_gets_its_score_and_the_score_of_its_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged_by(monkeypatch, lambda asked, _: "9\n" if 'answer: "pick jug"' in asked else "3\n")
+    judged_by(monkeypatch, lambda asked, _: "3\n" if "dropped it" in asked else "9\n")
     records = JudgeRows().compute([said(["dropped it"]), said(["pick jug"])], [doc("1"), doc("2")])
     assert [(r["score"], r["truth_score"], r["status"]) for r in records] == [(3.0, 9.0, "ok"), (9.0, 9.0, "ok")]
     assert [r["match_exact"] for r in records] == [0.0, 1.0]
@@ -184,13 +184,13 @@ def test_each_row_gets_its_score_and_the_score_of_its_truth(monkeypatch: pytest.
 
 
 def test_a_string_answer_of_lightevals_vision_model_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged_by(monkeypatch, lambda asked, _: "8\n" if "picked up the jug" in asked or "pick jug" in asked else "1\n")
+    judged_by(monkeypatch, lambda *_: "8\n")
     (record,) = JudgeRows().compute([said("picked up the jug")], [doc("1")])
     assert record["match_object"] == 1.0
 
 
 def test_a_judge_that_fails_on_one_row_costs_that_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged_by(monkeypatch, lambda asked, _: None if "Q 2?" in asked and '"dropped it"' in asked else "5\n")
+    judged_by(monkeypatch, lambda asked, _: None if "Q 2?" in asked and "dropped it" in asked else "5\n")
     records = JudgeRows().compute(
         [said(["dropped it"])] * 3, [doc("1", clip="a"), doc("2", clip="b"), doc("3", clip="c")]
     )
@@ -246,10 +246,10 @@ def test_every_task_gives_the_same_keys_all_floats(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_average_is_over_types_and_its_interval_over_clips(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged_by(monkeypatch, lambda asked, _: "8\n" if '"pick jug"' in asked else "4\n" if "Q b" in asked else "2\n")
-    few = JudgeRows().compute([said(["x"])] * 2, [doc("b1", clip="1"), doc("b2", clip="2")])
+    judged_by(monkeypatch, lambda asked, _: "8\n" if "dropped it" not in asked else "4\n" if "Q b" in asked else "2\n")
+    few = JudgeRows().compute([said(["dropped it"])] * 2, [doc("b1", clip="1"), doc("b2", clip="2")])
     many = [doc(f"a{n}", kind="after", clip=str(n)) for n in range(6)]
-    more = JudgeRows().compute([said(["x"])] * 6, many)
+    more = JudgeRows().compute([said(["dropped it"])] * 6, many)
     found = figures([*few, *more])
     assert found[METRIC] == pytest.approx((50 + 25) / 2)
     assert found["easg_low"] <= found[METRIC] <= found["easg_high"] and found["easg_n"] == 8
