@@ -49,14 +49,21 @@ def judged_by(monkeypatch: pytest.MonkeyPatch, script: Any) -> None:
 
 
 def doc(name: str, kind: str = "before", clip: str = "a", prompt: str = "blind", **more: Any) -> Doc:
-    row = {"id": name, "clip": clip, "video": "v", "type": kind, "question": f"Q {name}?", "answer": "pick jug"}
-    row |= {"context": "", "start_s": 12.0, "end_s": 14.0, "clip_start_s": 10.0, "prompt": prompt} | more
+    row: dict[str, Any] = {"id": name, "clip": clip, "video": "v", "type": kind, "question": f"Q {name}?"}
+    row |= {
+        "answer": "pick jug",
+        "context": "",
+        "start_s": 12.0,
+        "end_s": 14.0,
+        "clip_start_s": 10.0,
+        "prompt": prompt,
+    } | more
     return Doc(query="", choices=["pick jug"], gold_index=0, specific=row, task_name=f"easg_bench:{kind}|0")
 
 
 def said(text: Any, **told: Any) -> ModelResponse:
     given = json.dumps({"conversation": [], "error": None, "located": None} | told) if told else None
-    return ModelResponse(text=text if isinstance(text, str) else [*text], input=given)
+    return ModelResponse(text=text, input=given)
 
 
 # -- how tasks are found ----------------------------------------------------------------------------------------------

@@ -40,7 +40,14 @@ def model(monkeypatch: pytest.MonkeyPatch, demo_videos: Path) -> VideoModel:
 
 
 def doc(prompt: str, clip: str = "demo-tea", question: str = QUESTION) -> Doc:
-    row = {"id": f"{clip}:{prompt}", "clip": clip, "video": "", "type": "before", "question": question, "context": "C."}
+    row: dict[str, Any] = {
+        "id": f"{clip}:{prompt}",
+        "clip": clip,
+        "video": "",
+        "type": "before",
+        "question": question,
+        "context": "C.",
+    }
     row |= {"answer": "drop cup", "clip_start_s": 120.0, "clip_end_s": 190.0, "prompt": prompt}
     return Doc(query="", choices=["drop cup"], gold_index=0, specific=row, generation_size=64, task_name="t|0")
 

@@ -196,6 +196,8 @@ def report(
         print(formats[form]([one for _, one in found]), end="")
     else:
         _console().print(reports.table([one for _, one in found]))
+        if any(one.kind == "two-stage" for _, one in found):
+            _console().print(reports.table3([one for _, one in found]))
         for path, one in found:
             print(f"{path.parent}: judge {one.judge.key}")
             if one.judge.mass is not None:

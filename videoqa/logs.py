@@ -79,7 +79,7 @@ def import_details(paths: Sequence[Path], out: Path) -> Run:
     rows = [detail.row for detail in details]
     settings = {
         "format": 1,
-        "data": ", ".join(sorted(path.name for path in paths)),
+        "data": paths[0].name if len(paths) == 1 else f"{len(paths)} files of {paths[0].resolve().parent.name}",
         "config": "default",
         "limit": None,
         "revision": data_revision(rows),

@@ -20,7 +20,7 @@ from typing import Any
 from videoqa.judge import Verdict
 from videoqa.results import Result, Summary
 from videoqa.runs import Row, Run, scored
-from videoqa.scores import PAPER_TABLE2, TYPES, Calibration, Comparison, compare
+from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Calibration, Comparison, compare
 
 COLUMNS = (*TYPES, "Avg.")
 LOWEST = 20
@@ -54,6 +54,31 @@ def table(results: Sequence[Result]) -> Any:
     for row in PAPER_TABLE2:
         name = f"{row.model} ({row.kind}, paper's judge)"
         shown.add_row(name, *(f"{row.scores[t]:.2f}" for t in TYPES), f"{row.avg:.2f}", style="dim")
+    return shown
+
+
+def table3(results: Sequence[Result]) -> Any:
+    """The paper's Table 3 with the video runs among these: one turn beside two, and how well the first of the two
+    located the step."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table(title="One turn and two (Table 3): relative score x 100, and the located time")
+    shown.add_column("")
+    for name in ("before", "after", "Avg.", "located", "temporal IoU"):
+        shown.add_column(name, justify="right")
+    for result in results:
+        if result.kind == "language-only":
+            continue
+        summaries = [result.column("before"), result.column("after")]
+        known = [s.relative for s in summaries if s is not None and s.relative is not None]
+        avg = f"{sum(known) / 2:.2f}" if len(known) == 2 else "-"
+        located = (result.located or {}).get("all")
+        when = [f"{100 * located.hit_rate:.1f} %", f"{located.iou:.3f}"] if located else ["", ""]
+        shown.add_row(escape(label(result)), *map(_number, summaries), avg, *when, style="bold")
+    for row in PAPER_TABLE3:
+        name = f"{row.model} ({row.prompting}, paper's judge)"
+        shown.add_row(name, *(f"{row.scores[t]:.2f}" for t in ("before", "after")), f"{row.avg:.2f}", style="dim")
     return shown
 
 

@@ -114,6 +114,15 @@ class Calibration(_Part):
     n: Count
 
 
+class Located(_Part):
+    """Two-stage runs: how well the model located the steps (videoqa.locate); rates are over all n."""
+
+    n: Count
+    read: Count  # replies in which a time could be read
+    hit_rate: Annotated[float, Field(ge=0, le=1)]
+    iou: Annotated[float, Field(ge=0, le=1)]
+
+
 class Result(_Part):
     """A result file."""
 
@@ -128,6 +137,9 @@ class Result(_Part):
     types: dict[Type, Summary]
     avg: Summary
     types_missing: list[Type]
+    unanswered: Count = 0  # rows without an answer: in no count above
+    video_errors: Count = 0  # of them, those whose video cannot be used
+    located: dict[Type | Literal["all"], Located] | None = None
     versions: Annotated[dict[Short, Short], Field(max_length=50)]
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d[0-9:.+Z-]*$", max_length=40)]
     command: Text

@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from videoqa import results
-from videoqa.asking import Videos, ask
+from videoqa.asking import VIDEO_ERROR, Videos, ask
 from videoqa.engines import Conversation, Engine
 from videoqa.judge import Item, Judge, Verdict
+from videoqa.locate import locate_rows, summarize_located
 from videoqa.scores import Calibration, Scored, Scores, summarize
 
 Row = Mapping[str, Any]  # a question: id, clip, type, question, answer, context
@@ -399,7 +400,13 @@ def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
     masses = [v.mass for v in verdicts.values() if v.mass is not None]
     truths = run.verdicts(judge.key, "truth")
     said = describe(judge) | {"mass": sum(masses) / len(masses) if masses else None}
-    return result_of(run, scores, Calibration.of(scores.key, scored(rows, truths)), said)
+    found = result_of(run, scores, Calibration.of(scores.key, scored(rows, truths)), said)
+    answers = run.answers()
+    errors = [answers.get(row["id"], {"error": "not asked"})["error"] for row in rows]
+    found["unanswered"] = sum(error is not None for error in errors)
+    found["video_errors"] = sum((error or "").startswith(VIDEO_ERROR) for error in errors)
+    replies = {name: line["located"] for name, line in answers.items() if "located" in line}
+    return found | {"located": summarize_located(locate_rows(rows, replies)) or None}
 
 
 def describe(judge: Judge) -> dict[str, Any]:
