@@ -649,3 +649,7 @@ def main() -> None:
     except (ValueError, OSError, ImportError, framing.VideoError) as error:
         print(f"easg-bench: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+if __name__ == "__main__":  # python -m videoqa.cli, for launchers that want a module
+    main()
