@@ -295,7 +295,7 @@ def test_a_header_that_promises_too_much_gives_frames_of_what_is_there(tmp_path:
     path = cut_video(tmp_path / "v.mp4", 431, 300 / 431)
     began = time.monotonic()
     frames = read_frames(path, Policy(n=8))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert len(frames.images) == 8
     assert 10 < frames.seconds[-1] < 13
     steps = [b - a for a, b in zip(frames.seconds, frames.seconds[1:], strict=False)]
