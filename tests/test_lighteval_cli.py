@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,6 +15,8 @@ import pytest
 
 pytest.importorskip("lighteval")
 
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
 from typer.testing import CliRunner
 
 from videoqa import lighteval_run, lighteval_tasks
@@ -90,6 +93,49 @@ def test_frames_are_not_given_to_a_model_that_would_not_see_them() -> None:
 def test_usage_errors_are_lightevals_own() -> None:
     assert lighteval("accelerate", "model_name=x").exit_code == 2
     assert "accelerate" in lighteval("--help").output
+
+
+class Counted:
+    """A model of lighteval as far as prompts are concerned: a word is a token, a batch is padded to its longest."""
+
+    max_length, use_chat_template, _add_special_tokens = 20, True, True
+    prompt_manager = SimpleNamespace(prepare_prompt=lambda doc: doc.query)
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self._tokenizer: Any = self._tokenize
+
+    @property
+    def add_special_tokens(self) -> bool:
+        return self._add_special_tokens
+
+    def _tokenize(self, text: str, **options: Any) -> dict[str, list[str]]:
+        self.options = options
+        return {"input_ids": text.split()[-options.get("max_length", 10**6) :]}
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        ids = [self._tokenizer(doc.query, max_length=12, add_special_tokens=self.add_special_tokens) for doc in docs]
+        width = max(len(one["input_ids"]) for one in ids)
+        pads = [width - len(one["input_ids"]) for one in ids]
+        return [
+            ModelResponse(text=["x"], input_tokens=[0] * width, padded_tokens_count=pad, truncated_tokens_count=99)
+            for pad in pads
+        ]
+
+
+def test_prompts_are_cut_at_the_models_own_limit_and_the_cut_is_counted_in_tokens() -> None:
+    model, greedy_until = Counted(), lighteval_run._whole(Counted.greedy_until)
+    docs = [
+        Doc(query="w " * n, choices=[], gold_index=0, generation_size=4, specific={"id": f"row{n}"}, task_name="t|0")
+        for n in (3, 16, 17, 30)
+    ]
+    lighteval_run.cut.clear()
+    responses = greedy_until(model, docs)
+    assert [response.truncated_tokens_count for response in responses] == [0, 0, 1, 14]
+    assert lighteval_run.cut == {"t|0 row17": 1, "t|0 row30": 14}
+    assert model.options["add_special_tokens"] is False
+    assert model._tokenizer == model._tokenize
+    lighteval_run.cut.clear()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ Every argument goes to lighteval as it is. What is changed inside lighteval 0.13
 - prompts are never cut in silence: its limit is that of the prompt with the most characters, so prompts with more
   tokens lost their beginning; and its count of cut prompts compares characters with tokens. The limit is the model's
   own here, and what is cut all the same is named at the end;
+- a chat template's own beginning-of-text token is the only one: lighteval puts a second in front of it;
 - the average over question types is ours, with its own interval: lighteval takes plain means of every column, also of
   error bars;
 - answers of a model in a folder are not kept inside that folder.
@@ -139,6 +140,8 @@ def _whole(original: Any) -> Any:
     @functools.wraps(original)
     def greedy_until(self: Any, docs: list[Doc], *arguments: Any, **named: Any) -> list[ModelResponse]:
         plain = self._tokenizer
+        if self.use_chat_template:
+            self._add_special_tokens = False
         longest = max((doc.generation_size or 1 for doc in docs), default=1)
         # room for the answer: a prompt that fills the model would leave its whole batch one token to answer with
         self._tokenizer = _WholePrompts(plain, self.max_length - longest)
