@@ -187,7 +187,7 @@ def shown(frame: pd.DataFrame, entries: Sequence[Entry]) -> list[list[str]]:
                 ends = f" ({interval[0]:.0f}–{interval[1]:.0f})" if interval else ""
                 row.append("–" if pd.isna(value) else f"{value:.1f}{ends}")
             else:
-                row.append(str(value))
+                row.append(f"{text[:59]}…" if len(text := str(value)) > 60 else text)
         cells.append(row)
     return cells
 
