@@ -179,7 +179,12 @@ class Run:
     def scores_path(self, judge: str) -> Path:
         """Where this judge's result stands: scores.json for the run's first judge."""
         first = self.folder / "scores.json"
-        if not first.exists() or json.loads(first.read_text(encoding="utf-8"))["judge"]["key"] == judge:
+        if not first.exists():
+            return first
+        found = _record(first.read_bytes())
+        if found is None or "judge" not in found:
+            raise ValueError(f"{first} is no result: delete it and judge again, the verdicts are kept")
+        if found["judge"]["key"] == judge:
             return first
         return self.folder / f"scores-{short_hash(judge)}.json"
 
