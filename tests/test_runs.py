@@ -282,10 +282,8 @@ def test_only_what_is_missing_is_asked_and_errors_are_asked_again(tmp_path: Path
     asked = rows(10)
     opened = Run(tmp_path / "run", config(asked))
     first = Scripted(lambda prompt, seed: None if "step 3?" in prompt else " a cup\n")
-    replies = answer_rows(first, asked, opened)
-    for _ in range(6):
-        next(replies)
-    replies.close()  # as far as it got
+    for _ in zip(range(6), answer_rows(first, asked, opened), strict=False):
+        pass  # as far as it got
     done = {k for k, line in opened.answers().items() if line["error"] is None}
     second = Scripted(lambda prompt, seed: None if "step 3?" in prompt else "a cup")
     answer_all(second, asked, opened)
