@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import easg_bench
 from builder.__main__ import app
-from easg_bench import CONFIGS, FEATURES, TYPES
+from easg_bench import CONFIGS, FEATURES
 
 ROOT = Path(__file__).resolve().parents[1]
 Save = Callable[[dict[str, Any]], Path]

@@ -216,7 +216,8 @@ def test_a_type_without_questions_has_no_config_and_no_questions_at_all_no_datas
     folder = make()
     assert [row["type"] for row in easg_bench.load(folder)] == ["purpose"] * 3
     with pytest.raises(
-        ValueError, match=r"'before' not found. Available: \['default', 'purpose', 'unambiguous', 'language_neutral', 'narrations', 'gr"
+        ValueError,
+        match=r"'before' not found. Available: \['default', 'purpose', 'unambiguous', 'language_neutral', 'narrations', 'gr",
     ):
         easg_bench.load(folder, "before")
     raw["purpose_counts"] = {}
