@@ -217,7 +217,7 @@ def test_a_type_without_questions_has_no_config_and_no_questions_at_all_no_datas
     assert [row["type"] for row in easg_bench.load(folder)] == ["purpose"] * 3
     with pytest.raises(
         ValueError,
-        match=r"'before' not found. Available: \['default', 'purpose', 'unambiguous', 'language_neutral', 'narrations', 'gr",
+        match=r"'before' not found. Available: \['default', 'purpose', 'unambiguous', ",
     ):
         easg_bench.load(folder, "before")
     raw["purpose_counts"] = {}

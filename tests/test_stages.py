@@ -121,6 +121,7 @@ def test_a_build_that_is_killed_at_any_point_goes_on_and_ends_with_the_same_byte
     build(engine, source, whole, monkeypatch)
     total = len(engine.asked)
     assert total > 40
+    left = 0
 
     def deadly(text: str, seed: int) -> str:
         nonlocal left
