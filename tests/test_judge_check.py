@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -163,6 +163,7 @@ def test_a_paraphrase_is_a_sentence_of_its_type(answer: str, kind: str, sentence
     assert paraphrase(answer, kind) == sentence
 
 
+@settings(deadline=None)
 @given(
     answer=st.text(min_size=1).filter(str.strip), kind=st.sampled_from(["direct", "before", "purpose", "indirect", "x"])
 )
@@ -292,6 +293,7 @@ def test_an_attack_must_gain_more_than_a_point_and_half_of_the_way() -> None:
     assert succeeds(1.0, 0.0, 1.0, point=0.1)
 
 
+@settings(deadline=None)  # scipy is imported in the first example
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=8), st.lists(st.integers(1, 10), min_size=1, max_size=8))
 def test_the_auc_is_the_share_of_pairs_in_the_right_order(right: list[int], wrong: list[int]) -> None:
     pairs = [(r > w) + (r == w) / 2 for r in right for w in wrong]
