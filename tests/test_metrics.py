@@ -89,48 +89,47 @@ sys.path.insert(0, {tests!r})
 import evaluate
 from test_metrics import strict, rows
 
-metric = evaluate.load(sys.argv[1])
+judge, match = (evaluate.load(path) for path in sys.argv[1:])
 columns = rows()
-if "match" in sys.argv[1]:
-    found = [metric.compute(**{{k: columns[k] for k in ("predictions", "references", "types")}}) for _ in range(2)]
-else:
-    found = [metric.compute(**columns, engine=strict()) for _ in range(2)]
-assert found[0] == found[1]
-print(json.dumps(found[0]))
+words = {{k: columns[k] for k in ("predictions", "references", "types")}}
+first, second = ([judge.compute(**columns, engine=strict()), match.compute(**words)] for _ in range(2))
+assert first == second
+print(json.dumps(first))
 """
 
 
-def start(metric: str, folder: Path, cache: Path) -> subprocess.Popen[str]:
-    """A process that loads a metric by its absolute path, offline and with sockets blocked, and computes twice."""
+def start(folder: Path, cache: Path) -> subprocess.Popen[str]:
+    """A process that loads both metrics by absolute path, offline and with sockets blocked, and computes twice."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "XDG_"))}
     environment |= {"HF_HOME": str(cache), "HF_EVALUATE_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
     environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests")), metric]
+    command = [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests"))]
     return subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, str(METRICS / "easg_judge"), str(METRICS / "easg_match")],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
-def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
+def outcome(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     out, err = process.communicate(timeout=250)
     assert process.returncode == 0, err
     return json.loads(out.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", ["easg_match", "easg_judge"])
-def test_h02_h03_it_works_offline_from_a_folder_that_holds_its_name_with_an_empty_cache_in_two_processes(
-    name: str, tmp_path: Path
+def test_h02_h03_they_work_offline_from_a_folder_of_their_name_with_an_empty_cache_in_two_processes(
+    judge: Any, match: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / name).mkdir()  # an empty folder of that name, in the folder where Python runs
-    path = str(METRICS / name)
-    first, second = (start(path, tmp_path, tmp_path / "cache") for _ in range(2))
-    found = outcome(first)
-    assert outcome(second) == found
+    for name in ("easg_judge", "easg_match"):
+        (tmp_path / name).mkdir()  # empty, and beside where Python runs
+    processes = [start(tmp_path, tmp_path / "cache") for _ in range(2)]
     columns = rows()
-    if name == "easg_match":
-        assert found == evaluate.load(path).compute(**{k: columns[k] for k in ("predictions", "references", "types")})
-    else:
-        assert found == evaluate.load(path).compute(**columns, engine=strict(), store=False)
+    words = {k: columns[k] for k in ("predictions", "references", "types")}
+    here = [judge.compute(**columns, engine=strict(), store=False), match.compute(**words)]
+    assert [outcome(process) for process in processes] == [here, here]
 
 
 def test_a_missing_package_is_named_by_its_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,6 +472,8 @@ def test_the_training_example_of_the_readme_runs(
 ) -> None:
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+    from builder.__main__ import build
+
     tokenizer = AutoTokenizer.from_pretrained(tiny_vision)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -486,8 +487,7 @@ def test_the_training_example_of_the_readme_runs(
     LlamaForCausalLM(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     data = tmp_path / "demo"
-    build = [sys.executable, "-m", "builder", "build", "--source", str(ROOT / "demo" / "data"), "--out", str(data)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    build(out=data, source=ROOT / "demo" / "data")
     code = block("Trainer(")
     for name, value in (("MODEL", tmp_path / "tiny"), ("DATA", data), ("METRIC", METRICS / "easg_match")):
         code, replaced = re.subn(rf'^{name} = ".*"$', f"{name} = {str(value)!r}", code, flags=re.M)
