@@ -363,7 +363,7 @@ def _build(
     )
     for title, counter in (("made", counts), ("skipped or missing in the input", warnings)):
         lines = [f"{n:7,}  {kind}" for kind, n in sorted((+counter).items())]
-        typer.echo("\n".join([f"{title}:", *(lines or ["      0"])]))
+        typer.echo("\n".join([f"{title}:", *(lines or ["  nothing"])]))
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
 
 

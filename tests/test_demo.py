@@ -55,7 +55,7 @@ def test_the_builder_makes_sixty_questions_of_all_five_types_and_warns_of_nothin
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=scenes.DATA.parents[1])
     assert "purpose 10, direct 12, indirect 15, before 11, after 12, total 60" in done.stdout
     assert "8 annotated, 8 with questions, 8 with action questions" in done.stdout
-    assert "skipped or missing in the input: nothing" in done.stdout
+    assert "skipped or missing in the input:\n  nothing\n" in done.stdout
 
 
 @pytest.mark.parametrize("change", [{"vote": None}, {"verb": "put down", "object": "kettle", "relations": ()}])
