@@ -138,7 +138,7 @@ def read_question(text: str) -> tuple[str, str]:
             text = asked
             break
     found = [_clean(match) for line in text.splitlines() for match in re.findall(r"[^?]*\?", line)]
-    found = [question for question in dict.fromkeys(found) if question != "?"]
+    found = [question for question in dict.fromkeys(found) if re.search(r"\w", question)]
     lines = [_clean(line) for line in text.splitlines() if line.strip()]
     if not found and len(lines) == 1 and lines[0].split()[:1] and lines[0].split()[0].lower() in ASKING:
         found = [lines[0].rstrip(".! ") + "?"]
@@ -308,6 +308,7 @@ The question names the object and says "the camera wearer". Reply with nothing b
 {"hook": {"question": "What did the camera wearer use the hook for?", "answer": "Hanging up the towel."}}""")
 FEWEST, MOST = 2, 6  # pairs of a clip (formats.md section 2, step 3)
 PROMPT_CHARS = 6000
+ROOM = 640  # new tokens, for six pairs in JSON
 
 
 def purpose_prompt(actions: Sequence[Action], count: str) -> Conversation:
@@ -447,7 +448,7 @@ def purposes(
         prompts[clip.uid] = [*purpose_prompt([action for _, action in candidates(clip)], count)]
     todo = [clip.uid for clip in clips]
     for attempt in range(ATTEMPTS):
-        asks = [Ask(f"{uid} attempt {attempt + 1}", prompts[uid], 128 * (1 + min(wanted[uid], MOST))) for uid in todo]
+        asks = [Ask(f"{uid} attempt {attempt + 1}", prompts[uid], ROOM) for uid in todo]
         again = []
         for uid, said in zip(todo, _ask(stages, "purpose", asks, attempt), strict=True):
             wrong = _take(uid, said, objects[uid], pairs[uid], wanted[uid], attempt, stages, funnel)

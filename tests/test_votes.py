@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
 
@@ -145,12 +145,14 @@ def test_fifty_kilobytes_of_anything_are_read_quickly(text: str) -> None:
     assert read_labels(text + '\n\n{"1": "check"}', NUMBERS, LABELS).get(1) in ("check", "unique", None)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="{}[]\":,1245 \nuniqecrpat\\'`|-") | st.text())
 def test_no_text_makes_the_reader_raise(text: str) -> None:
     labels = read_labels(text, NUMBERS, LABELS)
     assert set(labels) <= {*NUMBERS} and set(labels.values()) <= {*LABELS, UNKNOWN}
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.integers(1, 500), st.sampled_from([*LABELS])), st.sampled_from(["", "Here:\n", "1 of 2 {x} "])
 )
