@@ -322,9 +322,9 @@ def _table(frame: pd.DataFrame, cells: list[list[str]]) -> dict[str, Any]:
 
 def build(app: App) -> gr.Blocks:
     """The page."""
-    numbers = ["number", "str", "number", "str", *["number"] * 5, "str", "str", "number", "number", "str"]
-    widths: list[str | int] = ["40px", "190px", "115px", "150px", *["115px"] * 5]
-    widths += ["110px", "110px", "65px", "100px", "100px"]
+    numbers = ["number", "str", "str", "number", "str", *["number"] * 5, "str", "number", "number", "str"]
+    widths: list[str | int] = ["40px", "170px", "100px", "125px", "150px", *["125px"] * 5]
+    widths += ["110px", "65px", "100px", "100px"]
     names = app.groups()  # what the first view shows; what is newer comes when the page has loaded
     first = names[0][1] if names else None
     with gr.Blocks(title="EASG-Bench leaderboard", analytics_enabled=False, delete_cache=(3600, 7200)) as page:

@@ -158,17 +158,17 @@ def leaderboard(
             {
                 "#": rank,
                 "Model": result.name,
+                "Prompt": result.prompt + (f", {result.frames}" if result.frames else ""),
                 "Avg.": scores.pop("Avg."),
                 "Against the best": standing(entry, entries[0]),
                 **scores,
                 "Kind": result.kind,
-                "Prompt": result.prompt + (f", {result.frames}" if result.frames else ""),
                 "Rows": result.avg.n,
                 "Unreadable": result.avg.unreadable,
                 "Date": result.date[:10],
             }
         )
-    columns = ["#", "Model", "Avg.", "Against the best", *TYPES, "Kind", "Prompt", "Rows", "Unreadable", "Date"]
+    columns = ["#", "Model", "Prompt", "Avg.", "Against the best", *TYPES, "Kind", "Rows", "Unreadable", "Date"]
     return pd.DataFrame(lines, columns=columns)
 
 

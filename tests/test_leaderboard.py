@@ -83,7 +83,7 @@ def test_a_cell_shows_the_score_with_its_interval_over_the_number_it_sorts_by(bo
     frame = leaderboard.leaderboard(entries)
     assert frame["Avg."][0] == entries[0].result.avg.relative == 100.0
     low, high = entries[0].result.avg.interval
-    assert leaderboard.shown(frame, entries)[0][2] == f"100.0 ({low:.0f}–{high:.0f})"
+    assert leaderboard.shown(frame, entries)[0][3] == f"100.0 ({low:.0f}–{high:.0f})"
 
 
 def test_without_answers_intervals_decide_and_it_is_said(board: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.results import MAX_BYTES, files, parse, read
+from videoqa.results import MAX_BYTES, files, from_lighteval, parse, read, read_each
 from videoqa.scores import TYPES, Calibration, Scored, summarize
 
 
@@ -172,6 +172,54 @@ def test_a_run_folder_gives_the_first_judges_result_first(tmp_path: Path) -> Non
     assert files(tmp_path / "scores-abc.json") == [tmp_path / "scores-abc.json"]
     with pytest.raises(FileNotFoundError, match="easg-bench judge"):
         files(tmp_path / "..")
+
+
+def lighteval(**changed: float) -> dict[str, Any]:
+    """What lighteval 0.13 writes of two types of one family, shortened."""
+    one = {
+        "easg_relative": 80.0,
+        "easg_relative_stderr": 2.0,
+        "easg_low": 76.0,
+        "easg_high": 84.0,
+        "easg_score": 6.4,
+        "easg_n": 5.0,
+        "easg_unreadable": 1.0,
+        "easg_empty": 0.0,
+        "easg_judge_errors": 1.0,
+        "easg_match_f1": math.nan,
+    }
+    return {
+        "config_general": {"model_name": "org/model", "max_samples": 5, "lighteval_sha": "?"},
+        "results": {
+            "easg_bench_narrations:before|0": one | changed,
+            "easg_bench_narrations:after|0": one | {"easg_relative": 60.0, "easg_score": 4.8},
+            "easg_bench_narrations:_average|0": one | {"easg_relative": 70.0, "easg_low": 65.0, "easg_high": 75.0},
+            "all": {"easg_relative": 70.0},
+        },
+        "config_tasks": {"easg_bench_narrations:before": {"hf_repo": "org/easg-bench"}},
+    }
+
+
+def test_a_lighteval_result_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "results_2026-11-29T23-21-28.089025.json"
+    path.write_bytes(text(lighteval()))
+    (found,) = read_each(path)
+    assert (found.model, found.prompt, found.kind) == ("org/model", "narrations", "language-only")
+    assert found.types["before"].relative == 80.0 and found.types["before"].unreadable == 1
+    assert found.avg.relative == 70.0 and found.avg.interval == (65.0, 75.0) and found.avg.n == 10
+    assert found.types_missing == ["purpose", "direct", "indirect"]
+    assert found.date == "2026-11-29T23:21:28" and found.data.data == "org/easg-bench"
+
+
+def test_two_lighteval_results_are_never_in_one_group_since_their_judge_is_not_known() -> None:
+    one, other = (from_lighteval(text(lighteval(easg_n=n)), "results_x.json")[0] for n in (5.0, 6.0))
+    assert one.group != other.group and "not recorded" in one.group
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[]", b'{"results": {"mmlu|0": {}}}', b'{"results": 3}', b"[" * 100_000])
+def test_another_lighteval_result_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"results_x\.json: not a lighteval result with our tasks"):
+        from_lighteval(content, "results_x.json")
 
 
 JSON = st.recursive(

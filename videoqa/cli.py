@@ -185,7 +185,7 @@ def report(
     ] = "table",
 ) -> None:
     """Print the scores of runs beside the paper's, or write a report of them."""
-    found = [(path, results.read(path)) for folder in runs for path in results.files(folder)]
+    found = [(path, one) for folder in runs for path in results.files(folder) for one in results.read_each(path)]
     if html is not None:
         opened = {path: Run(path.parent) for path, _ in found}
         views = [reports.View.of(opened[path], one) for path, one in found]
@@ -215,8 +215,7 @@ def submit(
     from huggingface_hub import HfApi
 
     found: list[tuple[bytes, bytes | None]] = []
-    for path in results.files(run_folder):
-        one = results.read(path)
+    for one in (one for path in results.files(run_folder) for one in results.read_each(path)):
         answers = None
         if run_folder.is_dir():
             run, key = Run(run_folder), one.judge.key
@@ -236,7 +235,7 @@ def card(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file.")],
 ) -> None:
     """Print the run's `model-index` entry, for the head of the model's card."""
-    print(submission.card([results.read(path) for path in results.files(run_folder)]))
+    print(submission.card([one for path in results.files(run_folder) for one in results.read_each(path)]))
 
 
 @app.command()

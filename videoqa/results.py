@@ -18,6 +18,7 @@ Results of a lighteval run (its results_*.json) are read into the same form, as 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -211,6 +212,15 @@ def read(path: str | Path) -> Result:
         return parse(file.read(MAX_BYTES + 1), str(path))
 
 
+def read_each(path: str | Path) -> list[Result]:
+    """The results in a file: one of a run, or one for each prompt of a lighteval run (results_*.json)."""
+    path = Path(path)
+    if not path.name.startswith("results_"):
+        return [read(path)]
+    with path.open("rb") as file:
+        return from_lighteval(file.read(MAX_BYTES + 1), path.name)
+
+
 def files(folder: str | Path) -> list[Path]:
     """The result files of a run folder, the first judge's first; a file stands for itself."""
     folder = Path(folder)
@@ -220,6 +230,123 @@ def files(folder: str | Path) -> list[Path]:
     if not found:
         raise FileNotFoundError(f"{folder} has no scores.json: run `easg-bench judge {folder}` first")
     return found
+
+
+# -- lighteval --------------------------------------------------------------------------------------------------------
+
+_TASK = re.compile(r"easg_bench(?P<family>_\w+)?:(?P<type>\w+)(\|\d+)?")
+_PROMPTS: dict[str, tuple[str, Kind]] = {
+    "": ("blind", "language-only"),
+    "_narrations": ("narrations", "language-only"),
+    "_frames": ("frames", "video"),
+    "_two_stage": ("two-stage", "two-stage"),
+}
+
+
+def from_lighteval(text: bytes, name: str) -> list[Result]:
+    """The results in lighteval 0.13's results_DATE.json, one for each prompt of our tasks.
+
+    lighteval writes neither judge nor revision of the data nor clips, so each such result is a group of its own:
+    its key holds the hash of the file, and it is compared with nothing but itself. `clusters` is 0: not known.
+    """
+    try:
+        data = json.loads(text)
+        by_prompt: dict[str, dict[str, dict[str, float]]] = {}
+        for task, figures in data["results"].items():
+            found = _TASK.fullmatch(task)
+            if found and (found["type"] in TYPES or found["type"] == "_average"):
+                by_prompt.setdefault(found["family"] or "", {})[found["type"]] = figures
+        if not by_prompt:
+            raise ValueError(f"no task easg_bench*:TYPE among {', '.join(map(_short, list(data['results'])[:5]))}")
+        told = {family: _of_lighteval(data, family, found, name, text) for family, found in by_prompt.items()}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{name}: not a lighteval result with our tasks: {error!r}") from error
+    return [parse(json.dumps(one).encode(), name) for _, one in sorted(told.items())]
+
+
+def _of_lighteval(
+    data: dict[str, Any], family: str, by_type: dict[str, dict[str, float]], name: str, text: bytes
+) -> dict[str, Any]:
+    prompt, kind = _PROMPTS[family]
+    key = f"judge not recorded by lighteval, {hashlib.sha256(text).hexdigest()[:12]}"
+    types = {t: _summary_of(by_type[t]) for t in TYPES if t in by_type}
+    scored = [s for s in types.values() if s["relative"] is not None]
+    avg: dict[str, Any] = {field: sum(s[field] for s in types.values()) for field in _COUNTS}
+    relatives = [s["relative"] for s in scored]
+    average = _summary_of(by_type["_average"]) if "_average" in by_type else {}
+    avg |= {
+        "mean": math.fsum(s["mean"] for s in scored) / len(scored) if scored else None,
+        "relative": math.fsum(relatives) / len(relatives) if relatives else None,
+        "interval": average.get("interval"),
+        "standard_error": None,
+        "mean_interval": None,
+    }
+    config = data["config_general"]
+    tasks = data.get("config_tasks", {})
+    repos = {str(task.get("hf_repo")) for at, task in tasks.items() if _TASK.fullmatch(at)}
+    date = re.search(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)", name)
+    return {
+        "format": FORMAT,
+        "model": config["model_name"],
+        "kind": kind,
+        "prompt": prompt,
+        "frames": None,
+        "data": {
+            "data": repos.pop() if len(repos) == 1 else "not recorded",
+            "config": "default",
+            "limit": config.get("max_samples"),
+            "revision": "not recorded",
+            "rows": avg["n"],
+        },
+        "judge": {
+            "key": key,
+            "model": "not recorded",
+            "settings": {},
+            "mode": "not recorded",
+            "sampling": "not recorded",
+            "reading": "not recorded",
+            "rubric": "not recorded",
+            "mass": None,
+        },
+        "calibration": {
+            "means": {t: 100 * s["mean"] / s["relative"] for t, s in types.items() if s["relative"]},
+            "n": avg["n"],
+        },
+        "types": types,
+        "avg": avg,
+        "types_missing": [t for t in TYPES if t not in types or types[t]["relative"] is None],
+        "versions": {"lighteval": str(config.get("lighteval_sha") or "?")[:100]},
+        "date": f"{date[1]}T{date[2]}:{date[3]}:{date[4]}" if date else "1970-01-01T00:00:00",
+        "command": f"lighteval, {name}"[:2_000],
+    }
+
+
+_COUNTS = ("n", "n_scored", "unreadable", "empty", "errors", "clusters")
+
+
+def _summary_of(figures: dict[str, float]) -> dict[str, Any]:
+    """One task's figures as a Summary; what is not a number is None."""
+    n, unreadable, empty, errors = (int(figures[f"easg_{k}"]) for k in ("n", "unreadable", "empty", "judge_errors"))
+    mean, relative, low, high = (
+        None if math.isnan(figures[f"easg_{k}"]) else float(figures[f"easg_{k}"])
+        for k in ("score", "relative", "low", "high")
+    )
+    return {
+        "n": n,
+        "n_scored": n - unreadable,
+        "unreadable": unreadable,
+        "empty": empty,
+        "errors": errors,
+        "clusters": 0,
+        "mean": mean,
+        "standard_error": None,
+        "mean_interval": None,
+        "relative": relative,
+        "interval": None if low is None or high is None else [low, high],
+    }
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
 
 
 def _reason(error: Any) -> str:
