@@ -23,17 +23,32 @@ from videoqa.scores import PAPER_SCALE, TYPES, Calibration, Scored
 
 ROOT = Path(__file__).resolve().parents[1]
 METRICS = ROOT / "metrics"
-LINE = re.compile(r"Reference answer: (.*)\nStudent's answer: \"(.*)\"\n")
+
+
+def reader(layout: str) -> re.Pattern[str]:
+    """Finds the fields in a prompt of this layout."""
+    seen: set[str] = set()
+
+    def group(mark: re.Match[str]) -> str:
+        name = mark[1]
+        again = name in seen
+        seen.add(name)
+        return f"(?P={name})" if again else f"(?P<{name}>.*?)"
+
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(layout)), re.S)
+
+
+FIELDS = reader(OURS.layout)
 
 
 def strict(can_choose: bool = True, says: Mapping[str, str | None] = MappingProxyType({})) -> Scripted:
     """A judge that gives the reference 8 and anything else 2, or what `says` says of an answer."""
 
     def score(text: str) -> str | None:
-        found = LINE.search(text)
+        found = FIELDS.fullmatch(text)
         assert found is not None
-        reference, answer = found.groups()
-        return says.get(answer, "8" if answer == reference else "2")
+        answer = found["prediction"].removeprefix("> ")  # our rubric quotes it
+        return says.get(answer, "8" if answer == found["answer"] else "2")
 
     def reply(text: str, seed: int) -> str | None:
         given = score(text)
