@@ -141,7 +141,7 @@ def attributed(question: str, name: str, adjective: str, answer: str) -> str:
     if occurs(adjective, answer.lower()) or occurs(adjective, question.lower()):
         return question
     for noun in sorted(wording.names(name), key=len, reverse=True):
-        changed, n = re.subn(rf"\bthe {re.escape(noun)}(?!\w)", f"the {adjective} {noun}", question, flags=re.I)
-        if n:
-            return changed
+        found = re.search(rf"\bthe (?={re.escape(noun)}(?!\w))", question, re.I)
+        if found:
+            return f"{question[: found.end()]}{adjective} {question[found.end() :]}"
     return question
