@@ -70,7 +70,7 @@ def watch(url: str, until: float, pages: list[float], filters: list[float], erro
             client.get("/").raise_for_status()
             pages.append(time.perf_counter() - start)
             while time.perf_counter() < until:
-                asked = {"data": [None, f"model-{rng.randrange(MODELS)}", [], []]}
+                asked: dict[str, Any] = {"data": [None, f"model-{rng.randrange(MODELS)}", [], []]}
                 start = time.perf_counter()
                 event = client.post("/gradio_api/call/rank", json=asked).raise_for_status().json()["event_id"]
                 text = client.get(f"/gradio_api/call/rank/{event}").raise_for_status().text
@@ -85,7 +85,8 @@ def watch(url: str, until: float, pages: list[float], filters: list[float], erro
 def told(name: str, seconds: list[float]) -> str:
     """Median and 95th percentile."""
     ordered = sorted(seconds) or [float("nan")]
-    return f"{name}: {len(seconds)}, median {statistics.median(ordered):.3f} s, 95% {ordered[int(len(ordered) * 0.95)]:.3f} s"
+    late = ordered[int(len(ordered) * 0.95)]
+    return f"{name}: {len(seconds)}, median {statistics.median(ordered):.3f} s, 95% {late:.3f} s"
 
 
 def main() -> None:
