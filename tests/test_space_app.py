@@ -46,7 +46,13 @@ TABS = {
 EVIL = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[x](javascript:alert(1))", "نموذج", "a" * 200)
 SLOW = 60_000  # ms; the machine may be busy
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        "EASG_BENCH_BROWSER" not in os.environ, reason="set EASG_BENCH_BROWSER=1 to run the browser tests (minutes)"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
