@@ -118,9 +118,7 @@ def test_the_real_build_prints_the_papers_counts(real_build: Path) -> None:
 
 
 @pytest.mark.real
-def test_the_real_build_gives_the_same_bytes_again(
-    upstream: Path, real_build: Path, tmp_path: Path
-) -> None:
+def test_the_real_build_gives_the_same_bytes_again(upstream: Path, real_build: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "builder", "build", "--source", str(upstream), "--out", str(tmp_path / "again")]
     env = {**os.environ, "PYTHONHASHSEED": "7"}
     done = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True)

@@ -44,7 +44,7 @@ def test_a_pair_is_left_out_if_more_than_half_of_its_labels_say_generic(tmp_path
         5: [None, None, None],
         6: ["maybe", "maybe", "generic"],  # no labels; the one that is counts
     }
-    engine = Scripted(lambda text, seed: json.dumps({n: x[seed - 1] for n, x in of_run.items() if x[seed - 1]}))
+    engine = Scripted(lambda text, seed: json.dumps({n: x[seed - 1] for n, x in of_run.items() if x[seed - 1]}))  # type: ignore[index]
     funnel = Counter[str]()
     with Stages(tmp_path, engine) as opened:
         kept = filter_rows(rows(6), opened, runs=3, funnel=funnel)
