@@ -266,6 +266,7 @@ for row, _ in engine.generate([[{"role": "user", "content": f"row {n}"}] for n i
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
         )
         assert run.stdout is not None and run.stdout.readline() == "0\n"
         run.send_signal(signal.SIGINT)
