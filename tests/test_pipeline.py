@@ -28,8 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 Save = Callable[[dict[str, Any]], Path]
 LLM = ["--votes", "llm", "--wording", "llm", "--attributes", "wording", "--runs", "2", "--engine", "scripted"]
 
-pytestmark = pytest.mark.xfail(reason="the end-to-end build with a model fails: list index out of range", run=False)
-
 
 def good(text: str, seed: int) -> str:
     """What a model says that answers well: by the prompt, of any stage."""
@@ -49,7 +47,9 @@ def good(text: str, seed: int) -> str:
                 for t in things
             }
         )
-    action = json.loads(re.findall(r"^Given: (\{.*\})$", text, re.M)[-1])
+    if not (given := re.findall(r"^Given: (\{.*\})$", text, re.M)):
+        return "I have no better one."  # when asked again
+    action = json.loads(given[-1])
     relations = " ".join(f"{r.split()[0]} the {' '.join(r.split()[1:])}" for r in action["relations"] if "?" not in r)
     open_end = " ".join(r.split()[0] for r in action["relations"] if "?" in r)
     if "right before" in text or "right after" in text:
