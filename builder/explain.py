@@ -145,7 +145,7 @@ def _after(
     frames = {item["frame"] for item in row["evidence"]}
     for line in decided["attributes"]:
         if line["clip"] == row["clip"] and line["frame"] in frames:
-            yield "attributes", f"frame {line['frame']}: {json.dumps(line['attributes'])}; {line['reason']}"
+            yield "attribute", f"frame {line['frame']}: {json.dumps(line['attributes'])}; {line['reason']}"
             yield from _reply("", line["replies"][0], replies)
     shown = ", ".join(f"{item['object']} at frame {item['frame']}" for item in row["evidence"])
     yield "grounded", shown or "no box"

@@ -122,7 +122,7 @@ def test_explain_tells_a_made_and_an_unmade_question(engine: Scripted, source: P
         "step 3    direct question: the answer is the object: water",
         "model: attempt 1 holds",
         "generic   kept: 0 of 2 say generic",
-        'attributes frame 90: {"water": "cold"}',
+        'attribute frame 90: {"water": "cold"}',
         "row       {",
     ):
         assert said in made
