@@ -341,7 +341,8 @@ def _decide(
         if score is not None:
             scores[index] = score
         funnel["candidates"] += 1
-        funnel[f"candidates: {decision}"] += 1
+        for one in ("voted out", "unreadable", "kept"):
+            funnel[f"candidates: {one}"] += one == decision
         stages.decide(
             "votes",
             clip=clip.uid,

@@ -258,7 +258,7 @@ def test_a_vote_is_decided_and_every_reply_stays_on_disk(tmp_path: Path) -> None
     assert shown["messages"] == prompt(candidates(clip))
     assert funnel == {
         "vote replies": 3, "vote replies that cannot be read": 0,
-        "candidates": 3, "candidates: kept": 1, "candidates: voted out": 2,
+        "candidates": 3, "candidates: kept": 1, "candidates: voted out": 2, "candidates: unreadable": 0,
     }  # fmt: skip
 
 
