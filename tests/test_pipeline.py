@@ -54,7 +54,8 @@ def good(text: str, seed: int) -> str:
     open_end = " ".join(r.split()[0] for r in action["relations"] if "?" in r)
     if "right before" in text or "right after" in text:
         when = "before" if "right before" in text else "after"
-        return f"What did the camera wearer do right {when} they {action['verb']} the {action['object']} {relations}?"
+        who = "they" if action["object"] == "jug" else "the camera wearer"
+        return f"What did the camera wearer do right {when} {who} {action['verb']} the {action['object']} {relations}?"
     thing = "" if action["object"] == "?" else f"the {action['object']}"
     return " ".join(f"What did the camera wearer {action['verb']} {thing} {relations} {open_end}".split()) + "?"
 
@@ -98,7 +99,7 @@ def test_a_model_makes_a_dataset_from_annotations_and_narrations_alone(
     funnel = {name: int(n) for n, name in re.findall(r"^ +(\d+)  (.+)$", out.split("stages:")[0], re.M)}
     assert list(funnel) == [name for name in FUNNEL if name in funnel]
     assert funnel["candidates"] == 6 and funnel["candidates: kept"] == 5 and funnel["candidates: voted out"] == 1
-    assert funnel["wording fallbacks to the template"] == sum(":before" in i or ":after" in i for i in rows)
+    assert funnel["wording fallbacks to the template"] == 2, "before and after the jug"
     assert funnel["questions left out as generic"] == 1
     assert funnel["questions kept"] == funnel["questions worded"] - 1 == len(rows)
 
@@ -130,7 +131,7 @@ def test_explain_tells_a_made_and_an_unmade_question(engine: Scripted, source: P
     assert "no action" in told("garden:1:before")
     assert "graph 1 is no action, so there is neither before nor after" in told("garden:2:after")
     assert "generic   left out: 2 of 2 say generic" in told("garden:purpose:weed")
-    assert 'template: 3 attempts fail; the last: it says "they"' in told("kitchen:3:before")
+    assert 'it says "they"' in (out := told("kitchen:3:before")) and "template: 3 attempts fail" in out
     for id, message in (("kitchen:9:direct", "the graph from 1 to 4"), ("attic:1:direct", "no clip of")):
         assert message in run("explain", id, "--data", tmp_path / "a")[2]
 
