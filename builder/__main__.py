@@ -351,8 +351,10 @@ def _build(
         from builder.stages import Stages
 
         with Stages(folder, _engine(engine)) as stages:
-            repo.write(out, batches(stages), sources, pipeline.card_text(method, stages.engine.name))
-            typer.echo(f"{pipeline.funnel_text(funnel)}\nstages: {folder}, {stages.asked:,} prompts of this build")
+            try:
+                repo.write(out, batches(stages), sources, pipeline.card_text(method, stages.engine.name))
+            finally:
+                typer.echo(f"{pipeline.funnel_text(funnel)}\nstages: {folder}, {stages.asked:,} prompts of this build")
     else:
         repo.write(out, batches(None), sources, repo.recorded(method.same_frame))
 

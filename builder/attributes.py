@@ -99,7 +99,7 @@ def add(rows: Sequence[QA], stages: Stages, *, worded: bool, funnel: Counter[str
         )
         if names:
             asked.append(((clip, frame), names, near))
-    asks = [Ask(f"{clip} frame {frame}", prompt(near, names), 96) for (clip, frame), names, near in asked]
+    asks = [Ask(f"{clip} frame {frame}", prompt(near, names), 96, "{") for (clip, frame), names, near in asked]
     given: dict[tuple[str, int], dict[str, str]] = {}
     for (moment, names, near), said in zip(asked, stages.ask("attributes", asks, seed=0, temperature=0.0), strict=True):
         given[moment], refused = read_attributes(said.text or "", names, near)

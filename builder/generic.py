@@ -15,7 +15,7 @@ from string import Template
 from typing import Any
 
 from builder.stages import Ask, Said, Stages
-from builder.votes import TEMPERATURE, UNKNOWN, read_labels
+from builder.votes import START, TEMPERATURE, UNKNOWN, read_labels
 from easg_bench import QA
 from videoqa.engines import Conversation
 
@@ -53,7 +53,7 @@ def filter_rows(rows: Sequence[QA], stages: Stages, *, runs: int, funnel: Counte
         if not parts or parts[-1][0]["clip"] != row["clip"] or len(parts[-1]) == PAIRS:
             parts.append([])
         parts[-1].append(row)
-    asks = [Ask(f"{part[0]['clip']} from {part[0]['id']}", prompt(part, 1), 512) for part in parts]
+    asks = [Ask(f"{part[0]['clip']} from {part[0]['id']}", prompt(part, 1), 512, START) for part in parts]
     replies = [stages.ask("generic", asks, seed=run, temperature=TEMPERATURE) for run in range(1, runs + 1)]
     kept: list[QA] = []
     for which, part in enumerate(parts):

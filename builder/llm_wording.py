@@ -26,7 +26,7 @@ from builder.grounding import occurs, plain
 from builder.questions import Slots, candidates
 from builder.records import Action, Clip
 from builder.stages import Ask, Said, Stages
-from builder.votes import json_in, shorten
+from builder.votes import START, json_in, shorten
 from videoqa.engines import Conversation, Message
 
 ATTEMPTS = 3
@@ -448,7 +448,7 @@ def purposes(
         prompts[clip.uid] = [*purpose_prompt([action for _, action in candidates(clip)], count)]
     todo = [clip.uid for clip in clips]
     for attempt in range(ATTEMPTS):
-        asks = [Ask(f"{uid} attempt {attempt + 1}", prompts[uid], ROOM) for uid in todo]
+        asks = [Ask(f"{uid} attempt {attempt + 1}", prompts[uid], ROOM, START) for uid in todo]
         again = []
         for uid, said in zip(todo, _ask(stages, "purpose", asks, attempt), strict=True):
             wrong = _take(uid, said, objects[uid], pairs[uid], wanted[uid], attempt, stages, funnel)

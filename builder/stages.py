@@ -29,11 +29,13 @@ DECISIONS = ("votes", "wording", "purpose", "generic", "attributes")  # the stag
 
 
 class Ask(NamedTuple):
-    """One prompt. `item` says for people what it is about: "4901cdd8-... part 1 of 3"."""
+    """One prompt. `item` says for people what it is about: "4901cdd8-... part 1 of 3"; `start` is what the reply is
+    made to begin with, where the engine can do that: it keeps small models from talking around their JSON."""
 
     item: str
     prompt: Conversation
     max_new_tokens: int
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +92,19 @@ class Stages:
         keys = []
         for ask in asks:
             how = {"prompt": prompt_hash(ask.prompt)[:16], "seed": seed, "temperature": temperature}
-            how |= {"max_new_tokens": ask.max_new_tokens, **settings}
+            start = ask.start if self.engine.can_force else ""
+            how |= {"max_new_tokens": ask.max_new_tokens, "start": start, **settings}
             key = short_hash(json.dumps(how, sort_keys=True))
             keys.append(key)
             if key not in self._known and key not in lines:
                 lines[key] = {"reply": key, "stage": stage, "item": ask.item, **how}
                 prompts[key] = ask.prompt
         errors: dict[str, Said] = {}
-        for size in sorted({line["max_new_tokens"] for line in lines.values()}):
-            todo = [key for key, line in lines.items() if line["max_new_tokens"] == size]
+        for size, start in sorted({(line["max_new_tokens"], line["start"]) for line in lines.values()}):
+            todo = [key for key, line in lines.items() if (line["max_new_tokens"], line["start"]) == (size, start)]
             conversations = [prompts[key] for key in todo]
             for k, reply in self.engine.generate(
-                conversations, max_new_tokens=size, temperature=temperature, seed=seed
+                conversations, max_new_tokens=size, temperature=temperature, seed=seed, start=start
             ):
                 self._keep(lines[todo[k]], prompts[todo[k]], reply)
                 said = Said(todo[k], reply.text, reply.error)

@@ -24,10 +24,11 @@ from typing import Any, Literal
 from builder.questions import THRESHOLD, candidates
 from builder.records import Action, BuildError, Clip
 from builder.stages import Ask, Said, Stages, read
-from videoqa.engines import Conversation
+from videoqa.engines import Conversation, Message
 
 LABELS = {"unique": 0, "check": 1, "repeat": 2}  # with their weight in the score
 UNKNOWN = "unknown"  # a label was given, but none of these: it excludes its action
+START = '{"'  # of a reply
 TEMPERATURE = 0.7  # the paper's
 VoteCount = Literal["received", "notebook"]
 
@@ -47,16 +48,32 @@ Give every action one label. Compare it with all other actions of the list; word
 Reply with nothing but one JSON object, its keys the numbers and its values the labels, for all $count actions:
 {"$first": "...", ...}""")
 
+EXAMPLE = (
+    (2, Action("open", "tent", ()), "repeat"),
+    (5, Action("hang", "towel", (("on", "hook"),)), "check"),
+    (6, Action("strike", "match", ()), "unique"),
+    (8, Action("hang up", "towel", (("on", "rope"),)), "check"),
+    (9, Action("unzip", "tent", ()), "repeat"),
+)
 BLOCK = 30  # actions, and characters of their lines; a prompt holds two blocks: about 2,500 tokens at most
 BLOCK_CHARS = 3000
 LONGEST = 120  # characters of a verb, object or relation
 
 
 def prompt(actions: Sequence[tuple[int, Action]]) -> Conversation:
-    """The question about these (graph index, action)."""
+    """The question about these (graph index, action), behind an example with its answer."""
+    example = json.dumps({str(index): label for index, _, label in EXAMPLE})
+    return [
+        _turn([(index, action) for index, action, _ in EXAMPLE]),
+        {"role": "assistant", "content": example},
+        _turn(actions),
+    ]
+
+
+def _turn(actions: Sequence[tuple[int, Action]]) -> Message:
     lines = "\n".join(f"{index}: {_line(action)}" for index, action in actions)
     text = PROMPT.substitute(actions=lines, count=len(actions), first=actions[0][0])
-    return [{"role": "user", "content": text}]
+    return {"role": "user", "content": text}
 
 
 def parts(actions: Sequence[tuple[int, Action]]) -> list[list[tuple[int, Action]]]:
@@ -293,7 +310,7 @@ def vote(clips: Sequence[Clip], stages: Stages, *, runs: int, count: VoteCount, 
         for number, part in enumerate(split, 1):
             of_clip.setdefault(clip.uid, []).append((len(asks), [index for index, _ in part]))
             room = 256 * -(-(64 + 24 * len(part)) // 256)  # new tokens; in few sizes, for the engine batches by size
-            asks.append(Ask(f"{clip.uid} part {number} of {len(split)}", prompt(part), room))
+            asks.append(Ask(f"{clip.uid} part {number} of {len(split)}", prompt(part), room, START))
     replies = [stages.ask("votes", asks, seed=run, temperature=TEMPERATURE) for run in range(1, runs + 1)]
     return [
         replace(clip, votes=_decide(clip, of_clip.get(clip.uid, []), replies, stages, count, funnel)) for clip in clips

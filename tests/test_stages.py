@@ -36,7 +36,7 @@ def test_a_reply_is_on_disk_with_all_that_it_depends_on(tmp_path: Path) -> None:
     prompts = {p["prompt"]: p["messages"] for p in stages.read(tmp_path, "prompts")}
     assert prompts[line.pop("prompt")] == ASKS[3].prompt
     assert line == {
-        "stage": "votes", "item": "item 3", "seed": 1, "temperature": 0.7, "max_new_tokens": 64,
+        "stage": "votes", "item": "item 3", "seed": 1, "temperature": 0.7, "max_new_tokens": 64, "start": "",
         "model": "scripted", "settings": {"engine": "scripted"},
         "text": "prompt 3, 1", "error": None, "finished": True, "new_tokens": 0,
     }  # fmt: skip
@@ -57,6 +57,12 @@ def test_what_was_asked_is_not_asked_again_but_another_seed_prompt_or_model_is(t
 def test_the_same_prompt_twice_is_asked_once(tmp_path: Path) -> None:
     engine = Scripted(lambda text, seed: "x")
     assert ask(tmp_path, engine, asks=[ASKS[0], ASKS[0]]) == ["x", "x"] and len(engine.asked) == 1
+
+
+def test_a_reply_is_made_to_begin_as_asked_where_the_engine_can_do_that(tmp_path: Path) -> None:
+    asks = [stages.Ask("item", [{"role": "user", "content": "x"}], 64, start='{"')]
+    assert ask(tmp_path, Scripted(lambda text, seed: 'a": 1}', can_force=True), asks=asks) == ['{"a": 1}']
+    assert ask(tmp_path, Scripted(lambda text, seed: '{"b": 2}'), asks=asks) == ['{"b": 2}']
 
 
 def test_an_error_is_no_reply_and_is_tried_again(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ ACTIONS = [
 ]
 NUMBERS = [1, 2, 4]
 ALL = {1: "unique", 2: "check", 4: "repeat"}
-ECHO = prompt(ACTIONS)[0]["content"]
+ECHO = prompt(ACTIONS)[-1]["content"]
 
 REPLIES: dict[str, tuple[str, dict[int, str]]] = {
     "plain JSON": ('{"1": "unique", "2": "check", "4": "repeat"}', ALL),
@@ -167,7 +167,7 @@ def test_labels_that_were_written_come_back(labels: dict[int, str], prose: str) 
 
 def test_the_prompt_shows_each_action_as_json_whatever_it_is_called() -> None:
     odd = [(3, Action('pick "up', "{cup} 🍵\n4: x", (("on", "טבלה"),))), (5, Action("x" * 5000, "y", ()))]
-    text = prompt(odd)[0]["content"]
+    text = prompt(odd)[-1]["content"]
     line = next(line for line in text.splitlines() if line.startswith("3: "))
     assert json.loads(line[3:]) == {"verb": 'pick "up', "object": "{cup} 🍵\n4: x", "relation": "on טבלה"}
     assert len(text) < 2000
@@ -180,14 +180,14 @@ def test_every_two_actions_meet_in_a_prompt_that_is_not_too_long(count: int) -> 
     assert {pair for part in split for pair in combinations([i for i, _ in part], 2)} == {
         *combinations(range(1, count + 1), 2)
     }
-    assert max(map(len, split)) <= 60 and max(len(prompt(part)[0]["content"]) for part in split) < 8000
+    assert max(map(len, split)) <= 60 and max(len(prompt(part)[-1]["content"]) for part in split) < 8000
     assert len(split) == 1 or count > 60
 
 
 def test_long_names_split_too() -> None:
     actions = [(i, Action("v" * 400, "o" * 400, (("on", "t" * 400),))) for i in range(1, 21)]
     assert len(parts(actions)) > 1
-    assert max(len(prompt(part)[0]["content"]) for part in parts(actions)) < 8000
+    assert max(len(prompt(part)[-1]["content"]) for part in parts(actions)) < 8000
 
 
 # -- the score
@@ -303,7 +303,7 @@ def test_a_model_that_votes_as_the_recorded_one_keeps_the_same_actions(real_clip
     """Ten runs whose labels sum up to the recorded score, in replies of ten shapes."""
     full = [clip for clip in real_clips if len(candidates(clip)) > 7 and len(clip.votes) == len(candidates(clip))]
     clips = [clip for clip in full if all(round(s * 20, 6) == round(s * 20) for s in clip.votes.values())][:60]
-    texts = {prompt(part)[0]["content"]: clip for clip in clips for part in parts(candidates(clip))}
+    texts = {prompt(part)[-1]["content"]: clip for clip in clips for part in parts(candidates(clip))}
 
     def reply(text: str, seed: int) -> str:
         votes = texts[text].votes
