@@ -401,10 +401,10 @@ def test_the_mode_decides_how_the_engine_is_asked(paper: Rubric) -> None:
         assert rated(Judge(engine, rubric, mode, sampling), [item()])[0].score == 7  # type: ignore[arg-type]
     seen = [(c["start"], c["temperature"], c.get("stop"), c.get("max_new_tokens")) for c in engine.calls if c["n"]]
     assert seen == [
-        ("Score: ", 0.0, ("\n",), 32),  # ours forces the start in every mode
+        ("Score: ", 0.0, ("\n",), 16),  # ours forces the start in every mode
         ("Score: ", 0.6, (), 2048),  # mode paper always samples
         ("Score: ", 1.0, None, None),
-        ("", 0.6, ("\n",), 32),  # the paper's rubric only where the next token must be the score
+        ("", 0.6, ("\n",), 16),  # the paper's rubric only where the next token must be the score
         ("", 0.6, (), 2048),
         ("Score: ", 0.6, None, None),
     ]
@@ -414,7 +414,13 @@ def test_a_model_that_thinks_first_is_let_finish_once() -> None:
     replies = iter(["<think>Start from 10", "<think>Start from 10, take 2.</think>\nScore: 8\nGood."])
     engine = Scripted(lambda asked, seed: next(replies))
     assert rated(Judge(engine, OURS, "score"), [item()])[0].score == 8
-    assert [c["max_new_tokens"] for c in engine.calls if c["n"]] == [32, 2048]
+    assert [c["max_new_tokens"] for c in engine.calls if c["n"]] == [16, 2048]
+
+
+def test_a_first_line_without_a_score_is_not_asked_again() -> None:
+    engine = Cut(lambda asked, seed: "The answer names the same object as")
+    assert rated(Judge(engine, OURS, "score"), [item()])[0].status == "truncated"
+    assert [c["max_new_tokens"] for c in engine.calls if c["n"]] == [16]
 
 
 class Cut(Scripted):

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import videoqa.scores
+from videoqa.judge import read_as_script
 from videoqa.scores import (
     PAPER_KEY,
     PAPER_SCALE,
@@ -146,6 +147,16 @@ def test_the_scripts_reading_counts_an_unreadable_verdict_as_zero_and_says_so() 
     assert direct.relative == pytest.approx((8 + 0 + 6) / 3 / 7)
     zeros = script_scores(rows_of("direct", [None, None, None]))["direct"]
     assert (zeros.mean, zeros.relative, zeros.unreadable_as_zero) == (0, 0, 3)
+
+
+def test_zeros_of_the_scripts_reading_are_in_the_mean_and_counted_as_unreadable() -> None:
+    """Case J11: three replies that the public script cannot take apart."""
+    replies = ["8\nGood.", "8\n\nPara one.\n\nPara two.", "Score: 8/10\n\nGood."]
+    verdicts = [read_as_script(reply) for reply in replies]
+    assert [verdict.score for verdict in verdicts] == [0, 0, 0]
+    rows = [Scored(str(n), "a", "direct", v.score, v.status) for n, v in enumerate(verdicts)]
+    direct = summarize(rows, Calibration("judge", {"direct": 7.0}), key="judge").by_type["direct"]
+    assert (direct.n, direct.n_scored, direct.unreadable, direct.mean, direct.relative) == (3, 0, 3, 0, 0)
 
 
 def test_the_scripts_reading_refuses_a_type_without_a_scale() -> None:

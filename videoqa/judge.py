@@ -26,6 +26,7 @@ from typing import Any, Literal
 from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
 
 Mode = Literal["paper", "score", "dist"]
+SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a line without a score is not waited for
 MODES: tuple[Mode, ...] = ("paper", "score", "dist")
 STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error")
 
@@ -451,18 +452,19 @@ class Judge:
         if self.sampling == "paper":
             how |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
         short = self.mode == "score"
-        limits: dict[str, Any] = {"max_new_tokens": 32, "stop": ("\n",)} if short else {}
-        cut = []
+        limits: dict[str, Any] = {"max_new_tokens": SCORE_LINE_TOKENS, "stop": ("\n",)} if short else {}
+        thinking = []
         for index, reply in self.engine.generate(
             conversations, **{"max_new_tokens": sampling.max_new_tokens, **limits, **how}
         ):
             verdict = self._read(reply)
-            if verdict.status == "truncated" and short:
-                cut.append(index)  # a model that thinks first: let it finish once
+            if verdict.score is None and short and _behind_thinking(reply.text or "")[1]:
+                thinking.append(index)  # let it finish once
             else:
                 yield index, verdict
-        again = self.engine.generate([conversations[i] for i in cut], max_new_tokens=sampling.max_new_tokens, **how)
-        yield from ((cut[k], self._read(reply)) for k, reply in again)
+        asked = [conversations[i] for i in thinking]
+        again = self.engine.generate(asked, max_new_tokens=sampling.max_new_tokens, **how)
+        yield from ((thinking[k], self._read(reply)) for k, reply in again)
 
     def _read(self, reply: Reply) -> Verdict:
         if reply.text is None:

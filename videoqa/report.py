@@ -195,8 +195,10 @@ class View:
         return sorted(read, key=lambda row: (self.verdicts[row["id"]].score, row["id"]))[:n]
 
     def unreadable(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows whose verdict has no score."""
-        return [row for row in rows if (v := self.verdicts.get(row["id"])) and v.score is None]
+        """The rows whose verdict has no score, or the 0 of the script's reading."""
+        return [
+            row for row in rows if (v := self.verdicts.get(row["id"])) and (v.score is None or v.status == "unreadable")
+        ]
 
     def histogram(self) -> list[int]:
         """How many answers got each score from 1 to 10; expected scores are rounded, what lies outside counts to the

@@ -63,7 +63,7 @@ class Summary(_Part):
 
     n: Count
     n_scored: Count
-    unreadable: Count  # n - n_scored, in no mean; includes `errors`
+    unreadable: Count  # n - n_scored; includes `errors`
     empty: Count  # empty predictions: scored, with the lowest score
     errors: Count  # calls of the judge that failed
     clusters: Count  # clips with a scored row
@@ -147,7 +147,7 @@ class Result(_Part):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        scored = [name for name in TYPES if name in self.types and self.types[name].n_scored]
+        scored = [name for name in TYPES if name in self.types and self.types[name].mean is not None]
         if sorted(self.types_missing) != sorted(set(TYPES) - set(scored)):
             raise ValueError(f"types_missing is {self.types_missing}, but scored are {scored}")
         for name in ("n", "n_scored"):

@@ -128,7 +128,7 @@ class Summary:
 
     n: int
     n_scored: int
-    unreadable: int  # n - n_scored, in no mean; includes `errors`
+    unreadable: int  # n - n_scored, in no mean (but the script's reading counts each as a 0); includes `errors`
     empty: int  # empty predictions: scored, with the lowest score of the rubric
     errors: int  # calls of the judge that failed
     clusters: int  # clips with a scored row
@@ -444,7 +444,8 @@ def _summary(rows: Sequence[Scored], mean: float | None, relative: float | None,
     """Counts of `rows`, and what their resampled means and relative scores `draws` (2, resamples) say."""
     import numpy as np
 
-    scored = [row for row in rows if row.score is not None]
+    # by the script's reading an unreadable reply has a score, 0: it is in the mean, and still told
+    scored = [row for row in rows if row.score is not None and row.status != "unreadable"]
     spread = draws[0][np.isfinite(draws[0])]
     return Summary(
         n=len(rows),

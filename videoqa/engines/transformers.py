@@ -240,10 +240,11 @@ class TransformersEngine:
         return _Batch([], out.cache, mask, mask.sum(1), out.logits[:, -1].float())
 
     def _pad(self, rows: list[list[int]]) -> tuple[Any, Any]:
-        """Left-padded ids and their mask, both (rows, longest)."""
+        """Left-padded ids and their mask, both (rows, longest rounded up): on a CPU every new shape in bfloat16 keeps
+        memory of its own, so there are few."""
         import torch
 
-        width = max(map(len, rows))
+        width = math.ceil(max(map(len, rows)) / 16) * 16
         ids = torch.tensor([[0] * (width - len(r)) + list(r) for r in rows], dtype=torch.long)
         mask = torch.tensor([[0] * (width - len(r)) + [1] * len(r) for r in rows], dtype=torch.long)
         return ids.to(self._model.device), mask.to(self._model.device)
