@@ -347,3 +347,17 @@ def test_a_dataset_repo_is_run_in_a_locale_without_letters(tmp_path: Path, demo_
     assert json.loads((tmp_path / "run" / "config.json").read_text())["model"] == "Modèle 做饭"
     assert {line["prediction"] for line in Run(tmp_path / "run").answers().values()} == {"a cup é"}
     assert len((tmp_path / "run" / "answers.jsonl").read_text("ascii").splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"id": ROWS[0]["id"]}, "comes more than once"), ({"type": "why"}, "type 'why'.* is not one of: purpose")],
+)
+def test_rows_that_could_not_be_scored_are_refused_before_a_model_is_asked(
+    change: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import easg_bench
+
+    monkeypatch.setattr(easg_bench, "load", lambda data, config: [*ROWS[:4], {**ROWS[4], **change}])
+    with pytest.raises(ValueError, match=f"some/repo, config default: .*{said}"):
+        cli._load("some/repo", "default")

@@ -532,7 +532,7 @@ def test_the_data_revision_changes_with_every_word_that_is_asked(name: str) -> N
     found = {data_revision([asked[0], {**asked[1], name: text}, asked[2]]) for text in texts}
     assert len(found) == 4 and data_revision(asked) in found
     assert data_revision([{**row, "frame": 3} for row in asked]) == data_revision(asked)
-    assert data_revision(asked[::-1]) != data_revision(asked)
+    assert data_revision(asked[::-1]) == data_revision(asked)  # an imported run has its own order
 
 
 # -- imports ----------------------------------------------------------------------------------------------------------

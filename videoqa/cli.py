@@ -517,7 +517,12 @@ def _videos(run: Run, folder: Path, policy: framing.Policy) -> Videos:
 def _load(data: str, config: str) -> list[Row]:
     import easg_bench
 
-    return list(easg_bench.load(_where(data), config))
+    rows = list(easg_bench.load(_where(data), config))
+    try:  # now, and not when hours of answers are to be scored
+        scoring.each_once((scoring.Scored(row["id"], row["clip"], row["type"], None) for row in rows), scoring.TYPES)
+    except ValueError as error:
+        raise ValueError(f"{data}, config {config}: {error}") from error
+    return rows
 
 
 def _where(data: str) -> str:

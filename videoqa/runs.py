@@ -287,8 +287,8 @@ def rate_once(judge: Judge, items: Sequence[Item], store: VerdictStore | None) -
 
 
 def data_revision(rows: Sequence[Row]) -> str:
-    """Identifies a set of questions by its content, wherever it was loaded from."""
-    kept = [[row[k] for k in ("id", "type", "question", "answer", "context")] for row in rows]
+    """Identifies a set of questions by its content, wherever it was loaded from and in whatever order."""
+    kept = sorted([row[k] for k in ("id", "type", "question", "answer", "context")] for row in rows)
     return short_hash(json.dumps(kept, ensure_ascii=True))
 
 

@@ -108,7 +108,7 @@ class Calibration:
     @classmethod
     def of(cls, key: str, rows: Iterable[Scored], *, types: Sequence[str] = TYPES) -> Calibration:
         """The calibration that the judged ground truth `rows` give; unreadable ones are left out of the means."""
-        checked = _checked(rows, types)
+        checked = each_once(rows, types)
         means = {}
         for name in types:
             scores = [row.score for row in checked if row.type == name and row.score is not None]
@@ -167,7 +167,7 @@ def summarize(rows: Iterable[Scored], calibration: Calibration, *, key: str, typ
             f"these scores and this calibration are not of one judge:\n  scores:      {key}\n"
             f"  calibration: {calibration.key}\nCalibrate the scores' own judge: same mode, rubric, sampling, data."
         )
-    checked = _checked(rows, types)
+    checked = each_once(rows, types)
     readable = {row.type for row in checked if row.score is not None}
     present = [name for name in types if name in readable]
     clips = _clips(checked, calibration.rows)
@@ -248,7 +248,7 @@ def compare(
         )
     if calibration_a != calibration_b:
         raise ValueError(f"two different calibrations have the key {calibration_a.key!r}: score both runs with one")
-    a, b = ({row.id: row for row in _checked(rows, types)} for rows in (rows_a, rows_b))
+    a, b = ({row.id: row for row in each_once(rows, types)} for rows in (rows_a, rows_b))
     common = [name for name in a if name in b]
     if not common:
         raise ValueError(
@@ -325,7 +325,7 @@ def script_scores(rows: Iterable[Scored], scale: Mapping[str, float] = PAPER_SCA
     Kept to reproduce its numbers. An unreadable verdict counts as 0, so a judge that chats lowers the score of a right
     answer. Raises ValueError for a type that `scale` does not have.
     """
-    checked = _checked(rows, scale)
+    checked = each_once(rows, scale)
     by_type = {}
     for name in scale:
         if scores := [row.score for row in checked if row.type == name]:
@@ -334,7 +334,7 @@ def script_scores(rows: Iterable[Scored], scale: Mapping[str, float] = PAPER_SCA
     return by_type
 
 
-def _checked(rows: Iterable[Scored], types: Collection[str]) -> list[Scored]:
+def each_once(rows: Iterable[Scored], types: Collection[str]) -> list[Scored]:
     """The rows in the order of their ids (sums of floats depend on it), all of known types, each id once."""
     checked = sorted(rows, key=lambda row: row.id)
     if strange := sorted({row.type for row in checked if row.type not in types}):
