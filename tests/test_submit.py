@@ -99,6 +99,24 @@ def test_the_command_says_what_it_would_do_then_does_it_once(hub: HubServer, jud
     assert "discussions/1" in said[1][0] and "Nothing to do" in said[2][0]
 
 
+def test_a_hub_that_does_not_answer_is_one_line(judged: Callable[..., Path]) -> None:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("easg-bench")), "submit", str(judged()), "--to", REPO],
+        env={**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_TOKEN": "hf_none"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "easg-bench: the Hugging Face Hub cannot be reached: " in done.stderr
+
+
+def test_a_folder_that_is_not_there_is_no_repo(tmp_path: Path, judged: Callable[..., Path]) -> None:
+    text, answers = bundle(judged())
+    with pytest.raises(FileNotFoundError, match=r"no folder .*board: give one that is there, or .* ORG/REPO"):
+        submit.plan(HfApi(), str(tmp_path / "board"), [(text, answers)])
+
+
 def test_a_folder_takes_submissions_as_well(tmp_path: Path, judged: Callable[..., Path]) -> None:
     text, answers = bundle(judged())
     board = tmp_path / "board"

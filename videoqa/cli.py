@@ -653,6 +653,13 @@ def main() -> None:
     except (ValueError, OSError, ImportError, framing.VideoError) as error:
         print(f"easg-bench: {error}", file=sys.stderr)
         sys.exit(2)
+    except Exception as error:
+        import httpx
+
+        if not isinstance(error, httpx.HTTPError):
+            raise
+        print(f"easg-bench: the Hugging Face Hub cannot be reached: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":  # python -m videoqa.cli, for launchers that want a module

@@ -194,6 +194,8 @@ def plan(api: HfApi, repo: str, found: Sequence[tuple[bytes, bytes | None]]) -> 
             wanted[folder][f"{folder}/answers.parquet"] = answers
         wanted[folder][f"{folder}/scores.json"] = text
         titles.append(f"{result.name} ({result.prompt}), {content_hash(text)}")
+    if repo.startswith((".", "/", "~")) and not Path(repo).is_dir():
+        raise FileNotFoundError(f"no folder {repo}: give one that is there, or a dataset repo as ORG/REPO")
     if Path(repo).is_dir():
         known = {f"{f}/scores.json": "the folder" for f in wanted if (Path(repo) / f / "scores.json").exists()}
     else:
