@@ -198,6 +198,39 @@ def test_h05_the_shards_of_four_ranks_give_what_one_process_gives(judge: Any) ->
     assert alone["n"] == 10
 
 
+GATHER = """
+import json, sys
+import evaluate
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+sys.path.insert(0, {tests!r})
+from test_metrics import rows
+
+accelerator = Accelerator(cpu=True)
+metric = evaluate.load({path!r})
+columns = [rows()[k] for k in ("predictions", "references", "types")]
+begin, end = ((0, 3), (3, 6), (6, 8), (8, 10))[accelerator.process_index]
+predictions, references, types = (column[begin:end] for column in columns)
+{code}
+if accelerator.is_main_process:
+    print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_h05_gathering_as_the_readme_shows_pads_nothing(match: Any, tmp_path: Path) -> None:
+    script = tmp_path / "gather.py"
+    code = block("gather_object")
+    script.write_text(GATHER.format(tests=str(ROOT / "tests"), path=str(METRICS / "easg_match"), code=code))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=4"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*launch, str(script)], env=environment, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    columns = rows()
+    assert json.loads(line) == match.compute(**{k: columns[k] for k in ("predictions", "references", "types")})
+
+
 # -- easg_judge -------------------------------------------------------------------------------------------------------
 
 
