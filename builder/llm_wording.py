@@ -302,24 +302,52 @@ Below is what the person with the camera, called the camera wearer, does in a fi
 
 $actions
 
-Choose $count different objects of this list, and for each write a question about what it served for, and the answer.
+Choose $count of these objects: $objects. For each write a question about what it served for, and the answer.
 The answer must follow from the actions above, in one short sentence; do not mention anything that is not in the list.
-The question names the object and says "the camera wearer". Reply with nothing but one JSON object of this form:
-{"hook": {"question": "What did the camera wearer use the hook for?", "answer": "Hanging up the towel."}}""")
+The question names the object and says "the camera wearer". Reply with nothing but one JSON object, its keys the chosen
+objects: {"$first": {"question": "...", "answer": "..."}, ...}""")
+PURPOSE_EXAMPLE = (  # actions, and what a good reply is; in a turn of its own, or small models give it back as theirs
+    (
+        Action("unfold", "tarp", ()),
+        Action("hang up", "towel", (("on", "hook"),)),
+        Action("strike", "match", ()),
+        Action("light", "stove", (("with", "match"),)),
+    ),
+    {
+        "match": {"question": "What did the camera wearer need the match for?", "answer": "Lighting the stove."},
+        "hook": {"question": "What did the camera wearer use the hook for?", "answer": "Hanging up the towel."},
+    },
+)
 FEWEST, MOST = 2, 6  # pairs of a clip (formats.md section 2, step 3)
-PROMPT_CHARS = 6000
+PROMPT_CHARS = 4500  # of the list of actions; the list of their objects is no longer
 ROOM = 640  # new tokens, for six pairs in JSON
 
 
 def purpose_prompt(actions: Sequence[Action], count: str) -> Conversation:
-    """The request for a clip's pairs. Of more actions than fit, every n-th is shown."""
+    """The request for a clip's pairs, behind an example. Of more actions than fit, every n-th is shown."""
+    example, reply = PURPOSE_EXAMPLE
+    return [
+        _purpose_turn(example, str(len(reply))),
+        {"role": "assistant", "content": json.dumps(reply)},
+        _purpose_turn(actions, count),
+    ]
+
+
+def _purpose_turn(actions: Sequence[Action], count: str) -> Message:
     lines = [
         shorten(" ".join([wording.answer_action(a), *(wording.answer_relation(a, i) for i in range(len(a.relations)))]))
         for a in actions
     ]
     step = 1 + sum(len(line) + 3 for line in lines) // PROMPT_CHARS
-    text = PURPOSE_PROMPT.substitute(actions="\n".join(f"- {line}" for line in lines[::step]), count=count)
-    return [{"role": "user", "content": text}]
+    nouns = (noun for a in actions[::step] for noun in (a.object, *(tail for _, tail in a.relations)))
+    objects = list(dict.fromkeys(shorten(wording.names(noun)[0]) for noun in nouns))
+    text = PURPOSE_PROMPT.substitute(
+        actions="\n".join(f"- {line}" for line in lines[::step]),
+        count=count,
+        objects=", ".join(objects),
+        first=objects[0],
+    )
+    return {"role": "user", "content": text}
 
 
 # -- the reader of its reply, and the check ---------------------------------------------------------------------------

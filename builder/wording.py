@@ -161,6 +161,7 @@ def _slot(text: str) -> str:
 def _noun(text: str) -> str:
     """The noun as a question writes it: marks cleaned, an article of the annotation's dropped, slips corrected."""
     words = re.sub(r"^(?:the|an?)\s+(?=\S)", "", _words(text), flags=re.IGNORECASE)
+    words = re.sub(r"\b(\w+)(?:\s+\1\b)+", r"\1", words, flags=re.IGNORECASE)
     return NOUN_SLIPS.get(words.lower(), words) or "object"
 
 
@@ -492,11 +493,11 @@ def spoken_verb(action: Action) -> str:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The nouns, in lower case, that a text may have for the annotation's: `trey` -> trey, tray, trays."""
+    """The nouns, in lower case, that a text may have for the annotation's, ours first: `trey` -> tray, trey, trays."""
     noun = _noun(text)
     *first, last = noun.split()
     plural = " ".join([*first, _inflect(last, "NNS")])
-    return tuple(dict.fromkeys(word.lower() for word in (_words(text), noun, plural) if word))
+    return tuple(dict.fromkeys(word.lower() for word in (noun, _words(text), plural) if word))
 
 
 # --- purpose: what was done with an object
