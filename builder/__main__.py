@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from tqdm import tqdm
+from typer.core import TyperGroup
 
 from builder.questions import SameFrame
 from builder.records import BuildError
@@ -24,7 +25,19 @@ if TYPE_CHECKING:
     from builder.stages import Stages
     from videoqa.engines import Engine
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+class _OneLine(TyperGroup):
+    """What a user can mend is one line, not a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (BuildError, ValueError, OSError, ImportError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(cls=_OneLine, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 USUAL_NAMES = {
     "annotations": "EASG_unict_master_final.json",
@@ -97,23 +110,20 @@ def build(
     from builder.pipeline import Method
 
     optional = {"spans", "votes", "purpose_counts"} if votes == "llm" else {"spans"}
-    try:
-        files = _files(source, given, optional)
-        if votes == "llm":
-            files.pop("votes", None)
-        method = Method(
-            same_frame=same_frame,
-            votes="llm" if votes == "llm" else "recorded",
-            vote_count=vote_count,
-            runs=runs,
-            wording=wording,
-            generic=generic == "on" or (generic == "auto" and votes == "llm"),
-            attributes=attributes,
-            counted="purpose_counts" in files,
-        )
-        _build(files, out, method, engine, stages or out.with_name(f"{out.name}.stages"), clip or [])
-    except BuildError as error:
-        _fail(error)
+    files = _files(source, given, optional)
+    if votes == "llm":
+        files.pop("votes", None)
+    method = Method(
+        same_frame=same_frame,
+        votes="llm" if votes == "llm" else "recorded",
+        vote_count=vote_count,
+        runs=runs,
+        wording=wording,
+        generic=generic == "on" or (generic == "auto" and votes == "llm"),
+        attributes=attributes,
+        counted="purpose_counts" in files,
+    )
+    _build(files, out, method, engine, stages or out.with_name(f"{out.name}.stages"), clip or [])
 
 
 @app.command()
@@ -125,10 +135,7 @@ def agreement(
     from builder import votes
     from builder.annotations import recorded_scores
 
-    try:
-        typer.echo(votes.agreement(stages, recorded_scores(recorded)))
-    except BuildError as error:
-        _fail(error)
+    typer.echo(votes.agreement(stages, recorded_scores(recorded)))
 
 
 @app.command()
@@ -140,10 +147,7 @@ def explain(
     """Print one question's history, from the graph to the row."""
     from builder.explain import explain as history
 
-    try:
-        typer.echo(history(id, data, stages or data.with_name(f"{data.name}.stages")))
-    except BuildError as error:
-        _fail(error)
+    typer.echo(history(id, data, stages or data.with_name(f"{data.name}.stages")))
 
 
 @app.command()
@@ -158,11 +162,8 @@ def read_notebook(
     from builder import notebook
     from builder.annotations import read_clips
 
-    try:
-        clips, _ = read_clips(annotations or file.with_name(USUAL_NAMES["annotations"]))
-        votes, counts, warnings = notebook.read_notebook(file, clips)
-    except BuildError as error:
-        _fail(error)
+    clips, _ = read_clips(annotations or file.with_name(USUAL_NAMES["annotations"]))
+    votes, counts, warnings = notebook.read_notebook(file, clips)
     _warn(warnings)
     _write(out or file.parent, {"votes": votes, "purpose_counts": counts})
     typer.echo(
@@ -185,11 +186,8 @@ def spans(
     from videoqa.fetch import sources_folder
 
     source = source or sources_folder()
-    try:
-        clips, _ = read_clips(source / USUAL_NAMES["annotations"])
-        found, warnings = clip_spans(clips, [source / f"easg_{split}.pkl" for split in ("train", "val")])
-    except BuildError as error:
-        _fail(error)
+    clips, _ = read_clips(source / USUAL_NAMES["annotations"])
+    found, warnings = clip_spans(clips, [source / f"easg_{split}.pkl" for split in ("train", "val")])
     _warn(warnings)
     _write(out or source, {"spans": found})
     typer.echo(f"starts of {len(found):,} of {len(clips):,} clips")
@@ -206,17 +204,14 @@ def import_grounded(
     from easg_bench import TYPES
 
     counts: Counter[str] = Counter()
-    try:
-        repo.check_place(out)
-        questions, said = grounded_file.read_rows(file, narrations, counts)
-        rows = {
-            **{kind: [row for row in questions if row["type"] == kind] for kind in TYPES},
-            **repo.derived_rows(questions, [], counts),
-            "narrations": said,
-        }
-        repo.write(out, [rows], [file, *([narrations] if narrations else [])], repo.IMPORTED)
-    except BuildError as error:
-        _fail(error)
+    repo.check_place(out)
+    questions, said = grounded_file.read_rows(file, narrations, counts)
+    rows = {
+        **{kind: [row for row in questions if row["type"] == kind] for kind in TYPES},
+        **repo.derived_rows(questions, [], counts),
+        "narrations": said,
+    }
+    repo.write(out, [rows], [file, *([narrations] if narrations else [])], repo.IMPORTED)
     typer.echo(f"questions: {', '.join(f'{kind} {len(rows[kind]):,}' for kind in TYPES)}, total {len(questions):,}")
     for kind, n in sorted((+counts).items()):
         typer.echo(f"{n:7,}  {kind}")
@@ -231,10 +226,7 @@ def check(
     """Look for problems: errors, which publish refuses (exit code 1), and warnings."""
     from builder.check import check as look
 
-    try:
-        report = look(folder)
-    except BuildError as error:
-        _fail(error)
+    report = look(folder)
     typer.echo(report.text(None if every else 3))
     if report.errors:
         raise typer.Exit(1)
@@ -252,17 +244,14 @@ def publish(
     from builder import publish as hub
     from builder.check import check as look
 
-    try:
-        report = look(folder)
-        if report.errors:
-            typer.echo(report.text(3))
-            raise BuildError(f"{folder}: not published, for it has {len(report.errors):,} errors")
-        planned = hub.plan(folder, repo, report.rows, HfApi())
-        typer.echo(str(planned))
-        if not dry_run and (address := hub.publish(folder, planned, HfApi())):
-            typer.echo(f"published: {address}")
-    except BuildError as error:
-        _fail(error)
+    report = look(folder)
+    if report.errors:
+        typer.echo(report.text(3))
+        raise BuildError(f"{folder}: not published, for it has {len(report.errors):,} errors")
+    planned = hub.plan(folder, repo, report.rows, HfApi())
+    typer.echo(str(planned))
+    if not dry_run and (address := hub.publish(folder, planned, HfApi())):
+        typer.echo(f"published: {address}")
 
 
 @app.command()
@@ -275,10 +264,7 @@ def stats(
     from builder.check import rows_of
     from builder.repo import PICTURE
 
-    try:
-        rows = rows_of(folder)
-    except BuildError as error:
-        _fail(error)
+    rows = rows_of(folder)
     counted = numbers.count(rows["default"], rows.get("graphs", []))
     typer.echo(numbers.text(counted))
     if out is not None:
@@ -299,11 +285,6 @@ def _write(folder: Path, contents: dict[str, Any]) -> None:
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-
-
-def _fail(error: BuildError) -> NoReturn:
-    typer.echo(f"error: {error}", err=True)
-    raise typer.Exit(2) from None
 
 
 def _files(source: Path | None, given: dict[str, Path | None], optional: set[str]) -> dict[str, Path]:

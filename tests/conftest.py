@@ -146,7 +146,7 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
     import easg_bench
     from tests.scripted import Scripted
     from videoqa.judge import OURS, Judge
-    from videoqa.runs import Run, answer_rows, data_revision, judge_rows, result, write_json
+    from videoqa.runs import Run, answer_rows, data_revision, describe, judge_rows, result, write_json
 
     def make(
         name: str = "org/model",
@@ -175,7 +175,7 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
         said = {k: line["prediction"] for k, line in run.answers().items()}
         for _ in judge_rows(judge, rows, said, run, None):
             pass
-        write_json(run.folder / "scores.json", result(run, rows, judge))
+        write_json(run.folder / "scores.json", result(run, rows, describe(judge)))
         return run.folder
 
     return make

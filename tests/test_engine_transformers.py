@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from videoqa.engines import Conversation, Reply
-from videoqa.engines.transformers import TransformersEngine, plan_groups, revision, shared_length
+from videoqa.engines.chat import revision
+from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
 
 torch = pytest.importorskip("torch")
 

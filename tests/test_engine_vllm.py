@@ -43,7 +43,10 @@ def test_the_engine_is_made_with_prefix_caching_and_tensor_parallelism(vllm: Any
     assert made["enable_prefix_caching"] is True and made["tensor_parallel_size"] == 2 and made["dtype"] == "float32"
     assert made["limit_mm_per_prompt"] == {"image": 8}
     assert "data_parallel_size" not in made, "vLLM's LLM class refuses it"
-    assert (engine.name, engine.settings) == ("folder/model", {"engine": "vllm", "dtype": "bfloat16"})
+    assert (engine.name, engine.settings) == (
+        "folder/model",
+        {"engine": "vllm", "dtype": "bfloat16", "revision": "unknown"},
+    )
 
 
 def test_without_vllm_the_message_names_the_other_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +168,7 @@ def test_copies_of_the_model_share_the_rows_each_on_its_own_gpus(vllm: Any, monk
     found = dict(engine.generate(rows("a", "b", "c", "d"), max_new_tokens=50))
     assert {n: r.text for n, r in found.items()} == {0: "0 4,5 a", 1: "0 4,5 b", 2: "0 6,7 c", 3: "0 6,7 d"}
     assert len(dict(engine.choice_logprobs(rows("a", "b", "c"), DIGITS, start="Score: "))) == 3
-    assert engine.settings == {"engine": "vllm", "dtype": "bfloat16"}
+    assert engine.settings == {"engine": "vllm", "dtype": "bfloat16", "revision": "unknown"}
 
 
 def test_more_copies_than_gpus_are_refused(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,12 +33,13 @@ from videoqa.runs import (
     VerdictStore,
     answer_rows,
     data_revision,
+    describe,
     even_sample,
     judge_rows,
     line_of,
     prompt_hash,
     rate_once,
-    score_run,
+    result,
     verdict_of,
     write_json,
     write_text,
@@ -311,15 +312,15 @@ def test_a_judge_error_is_its_rows_is_not_stored_and_is_asked_for_again(tmp_path
     assert Counter(v.status for _, v in found) == {"ok": 9, "judge_error": 1}
     bad = next(identifier for identifier, v in found if v.status == "judge_error")
     assert bad == asked[3]["id"]
-    scores = score_run(opened, asked, judge.key)
-    assert (scores.avg.n, scores.avg.n_scored, scores.avg.errors) == (5, 4, 1)
+    average = result(opened, asked, describe(judge))["avg"]
+    assert (average["n"], average["n_scored"], average["errors"]) == (5, 4, 1)
 
     mended = scripted_judge()
     again = Judge(mended, OURS, "score")
     store = VerdictStore(tmp_path / "store", again.key)
     assert [i for i, _ in judge_rows(again, asked, predictions, opened, store)] == [bad]
     assert len(mended.asked) == 1
-    assert score_run(opened, asked, judge.key).avg.n_scored == 5
+    assert result(opened, asked, describe(judge))["avg"]["n_scored"] == 5
     assert list(judge_rows(again, asked, predictions, opened, store)) == []
 
 
@@ -489,7 +490,9 @@ def check_killed(tmp_path: Path, n: int, kills: int, seed: int) -> None:
     assert [disturbed.verdicts(key, of) for of in ("answer", "truth")] == [
         calm.verdicts(key, of) for of in ("answer", "truth")
     ]
-    assert score_run(disturbed, asked, key) == score_run(calm, asked, key)
+    numbers = [result(run, asked, {"key": key}) for run in (disturbed, calm)]
+    for part in ("types", "avg", "calibration"):
+        assert numbers[0][part] == numbers[1][part]
     assert set(prompts) == set(calm_prompts)
     assert sum(prompts.values()) - sum(calm_prompts.values()) <= kills  # at most the one in flight
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,8 +22,8 @@ from typing import Any
 
 from videoqa import logs
 from videoqa.judge import Verdict
-from videoqa.runs import Row, Run, RunMismatch, data_revision, line_of, result_of, scored, write_json
-from videoqa.scores import PAPER_KEY, Calibration, summarize
+from videoqa.runs import Row, Run, RunMismatch, data_revision, line_of, result, whole, write_json
+from videoqa.scores import PAPER_KEY
 
 FIELDS = ("vid", "type", "question", "answer", "prediction")
 SHOWN = 5  # problems told of one file
@@ -80,6 +78,17 @@ READERS: dict[str, Reader] = {
 }
 
 
+SCRIPT_JUDGE = {  # what a result says of the public script's verdicts
+    "key": PAPER_KEY,
+    "model": "as in the imported file",
+    "settings": {},
+    "mode": "paper",
+    "sampling": "paper",
+    "reading": "script",
+    "rubric": "paper",
+}
+
+
 def import_run(path: Path, form: str, rows: Sequence[Row], out: Path, data: str, config: str) -> list[Answered]:
     """Make the run folder `out` of the answers in `path`; `rows` are those of `data` and `config`. Whole or not at all.
 
@@ -92,8 +101,7 @@ def import_run(path: Path, form: str, rows: Sequence[Row], out: Path, data: str,
     answered = READERS[form](path, rows)
     if not answered:
         raise ValueError(f"{path}: holds no answers")
-    fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
-    try:
+    with whole(out) as fresh:
         run = Run(fresh, _settings(path, form, rows, data, config))
         for one in answered:
             run.answers_file.append({"id": one.id, "prediction": one.prediction, "error": None, "finished": True})
@@ -101,10 +109,7 @@ def import_run(path: Path, form: str, rows: Sequence[Row], out: Path, data: str,
                 line = {"id": one.id, "of": "answer", "judge": PAPER_KEY, **line_of(one.verdict)}
                 run.verdicts_file.append(line)
         if any(one.verdict for one in answered):
-            write_json(run.scores_path(PAPER_KEY), _script_result(run, rows))
-        fresh.replace(out)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+            write_json(run.scores_path(PAPER_KEY), result(run, rows, SCRIPT_JUDGE))
     return answered
 
 
@@ -203,22 +208,6 @@ def _sha256(path: Path) -> str:
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def _script_result(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
-    calibration = Calibration.paper()
-    scores = summarize(scored(rows, run.verdicts(PAPER_KEY, "answer")), calibration, key=PAPER_KEY)
-    judge: dict[str, Any] = {
-        "key": PAPER_KEY,
-        "model": "as in the imported file",
-        "settings": {},
-        "mode": "paper",
-        "sampling": "paper",
-        "reading": "script",
-        "rubric": "paper",
-        "mass": None,
-    }
-    return result_of(run, scores, calibration, judge)
 
 
 def _paper_verdicts(run: Run, ids: Sequence[str]) -> tuple[dict[str, Verdict], str | None]:

@@ -37,8 +37,10 @@ from videoqa.runs import (
     RunMismatch,
     VerdictStore,
     answer_rows,
+    calibration,
     data_revision,
     default_store,
+    describe,
     even_sample,
     judge_rows,
     line_of,
@@ -262,11 +264,9 @@ def compare(
         )
     for key in common:
         # one calibration for both: the ground truth was the same, and so was its judge
-        calibration = scoring.Calibration.of(
-            f"{key}, data {a.config['revision']}", scored(rows, a.verdicts(key, "truth"))
-        )
+        scale = calibration(key, rows, a.verdicts(key, "truth"))
         mine, theirs = (scored(rows, r.verdicts(key, "answer")) for r in (a, b))
-        found = scoring.compare(mine, theirs, calibration, calibration)
+        found = scoring.compare(mine, theirs, scale, scale)
         _console().print(_differences(found, run_a, run_b))
         print(f"judge {key}")
         if left_out := found.only_a + found.only_b + found.unscored:
@@ -591,9 +591,9 @@ def _rate(judge: Judge, rows: list[Row], run: Run, store: Path | None, explain: 
                 failed.append((identifier, verdict.raw))
     for identifier, why in failed[:10]:
         print(f"no verdict: {identifier}: {why}", file=sys.stderr)
-    if explain:
+    write_json(run.scores_path(judge.key), result(run, rows, describe(judge)))
+    if explain and judge.engine.can_force:  # else the replies of mode paper hold what the judge says
         _explain(judge, rows, run, explain)
-    write_json(run.scores_path(judge.key), result(run, rows, judge))
     return len(failed)
 
 

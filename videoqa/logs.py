@@ -11,14 +11,12 @@ checked against the row.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from videoqa.runs import Lines, Row, Run, data_revision, result_of, scored, write_json
-from videoqa.scores import Calibration, summarize
+from videoqa.runs import Lines, Row, Run, data_revision, result, whole, write_json
 
 METRIC = "easg_relative"  # as in videoqa.lighteval_tasks, which needs lighteval
 
@@ -91,17 +89,19 @@ def import_details(paths: Sequence[Path], out: Path) -> Run:
         "frames": None,
         "shard": None,
     }
-    run = Run(out, settings)
-    if run.answers():
-        return run
+    if not out.is_dir() or not any(out.iterdir()):
+        with whole(out.resolve()) as fresh:
+            _fill(Run(fresh, settings), details)
+    return Run(out, settings)
+
+
+def _fill(run: Run, details: Sequence[Detail]) -> None:
     for detail in details:
         run.questions_file.append(detail.row)
-    for detail in details:
         error = detail.record["error"] or None
         line = {"id": detail.row["id"], "prediction": None if error else detail.prediction, "error": error}
         run.answers_file.append({**line, "finished": True, **_located(detail.record)})
     _keep_verdicts(run, details)
-    return run
 
 
 def _model(path: Path) -> str:
@@ -122,16 +122,8 @@ def _keep_verdicts(run: Run, details: Sequence[Detail]) -> None:
             if detail.record[name]:
                 line = json.loads(detail.record[name])
                 run.verdicts_file.append({"id": detail.row["id"], "of": of, "judge": said["key"], **line})
-    rows = [detail.row for detail in details]
-    answers, truths = run.verdicts(said["key"], "answer"), run.verdicts(said["key"], "truth")
-    if not any(verdict.score is not None for verdict in answers.values()):
-        return
-    key = f"{said['key']}, data {run.config['revision']}"
-    calibration = Calibration.of(key, scored(rows, truths))
-    masses = [v.mass for v in answers.values() if v.mass is not None]
-    said |= {"mass": math.fsum(masses) / len(masses) if masses else None}
-    result = result_of(run, summarize(scored(rows, answers), calibration, key=key), calibration, said)
-    write_json(run.scores_path(said["key"]), result)
+    if any(verdict.score is not None for verdict in run.verdicts(said["key"], "answer").values()):
+        write_json(run.scores_path(said["key"]), result(run, [detail.row for detail in details], said))
 
 
 # -- for `easg-bench import-answers` ----------------------------------------------------------------------------------

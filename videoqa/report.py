@@ -19,8 +19,8 @@ from typing import Any
 
 from videoqa.judge import Verdict
 from videoqa.results import Result, Summary
-from videoqa.runs import Row, Run, scored
-from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Calibration, Comparison, compare
+from videoqa.runs import Row, Run, calibration, scored
+from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Comparison, compare
 
 COLUMNS = (*TYPES, "Avg.")
 LOWEST = 20
@@ -215,9 +215,9 @@ def difference(a: View, b: View, rows: Sequence[Row]) -> Comparison | str:
     if a.result.group != b.result.group:
         return "another judge or other questions: these two cannot be compared"
     # the ground truth was the same and so was its judge, hence one calibration for both
-    calibration = Calibration.of(a.result.group, scored(rows, a.truths))
+    scale = calibration(a.result.judge.key, rows, a.truths)
     try:
-        return compare(scored(rows, a.verdicts), scored(rows, b.verdicts), calibration, calibration)
+        return compare(scored(rows, a.verdicts), scored(rows, b.verdicts), scale, scale)
     except ValueError as error:
         return str(error)
 

@@ -45,7 +45,8 @@ def _visible(text: str) -> str:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_visible)]
-Text = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_visible)]
+LONGEST = 2_000  # characters of a path, a list of frames, a command
+Text = Annotated[str, StringConstraints(max_length=LONGEST), AfterValidator(_visible)]
 Short = Annotated[str, StringConstraints(max_length=100), AfterValidator(_visible)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Score = Annotated[float, Field(ge=0, le=100)]
@@ -88,7 +89,7 @@ class Summary(_Part):
 class Data(_Part):
     """The questions: where they were loaded from, and the hash of their content."""
 
-    data: Name
+    data: Text
     config: Name
     limit: Count | None
     revision: Name
@@ -131,7 +132,7 @@ class Result(_Part):
     model: Name
     kind: Kind  # what the model saw: no video; frames; frames in two turns
     prompt: Name  # blind, narrations, ...
-    frames: Name | None = None  # which frames of the video (uniform:8, ...)
+    frames: Text | None = None  # which frames of the video (uniform:8, ...)
     data: Data
     judge: Judge
     calibration: Calibration

@@ -17,8 +17,10 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
+import shutil
 import sys
 import tempfile
 import warnings
@@ -33,7 +35,7 @@ from videoqa.asking import VIDEO_ERROR, Videos, ask
 from videoqa.engines import Conversation, Engine
 from videoqa.judge import Item, Judge, Verdict
 from videoqa.locate import locate_rows, summarize_located
-from videoqa.scores import Calibration, Scored, Scores, summarize
+from videoqa.scores import PAPER_KEY, Calibration, Scored, summarize
 
 Row = Mapping[str, Any]  # a question: id, clip, type, question, answer, context
 
@@ -283,6 +285,17 @@ def rate_once(judge: Judge, items: Sequence[Item], store: VerdictStore | None) -
         yield from ((index, verdict) for index in waiting[keys[k]])
 
 
+@contextlib.contextmanager
+def whole(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that becomes `out` once everything is in it."""
+    fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
+    try:
+        yield fresh
+        fresh.replace(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
 # -- the steps of a run -----------------------------------------------------------------------------------------------
 
 
@@ -391,27 +404,44 @@ def scored(rows: Sequence[Row], verdicts: Mapping[str, Verdict]) -> list[Scored]
     ]
 
 
-def score_run(run: Run, rows: Sequence[Row], judge: str) -> Scores:
-    """Equation 1 on the run's verdicts: the judge's scores of the answers over its scores of the ground truths."""
-    key = f"{judge}, data {data_revision(rows)}"
-    calibration = Calibration.of(key, scored(rows, run.verdicts(judge, "truth")))
-    return summarize(scored(rows, run.verdicts(judge, "answer")), calibration, key=key)
+def calibration(judge: str, rows: Sequence[Row], truths: Mapping[str, Verdict]) -> Calibration:
+    """What the judge of this key gives the ground truth of these questions, from its verdicts on it; for the paper's
+    judge the paper's constants."""
+    if judge == PAPER_KEY:
+        return Calibration.paper()
+    return Calibration.of(f"{judge}, data {data_revision(rows)}", scored(rows, truths))
 
 
-def result(run: Run, rows: Sequence[Row], judge: Judge) -> dict[str, Any]:
-    """The result of the run by this judge."""
-    scores = score_run(run, rows, judge.key)
-    verdicts = run.verdicts(judge.key, "answer")
-    masses = [v.mass for v in verdicts.values() if v.mass is not None]
-    truths = run.verdicts(judge.key, "truth")
-    said = describe(judge) | {"mass": sum(masses) / len(masses) if masses else None}
-    found = result_of(run, scores, Calibration.of(scores.key, scored(rows, truths)), said)
+def result(run: Run, rows: Sequence[Row], judge: Mapping[str, Any]) -> dict[str, Any]:
+    """What scores.json holds (videoqa.results): equation 1 on the run's verdicts by the judge that `judge` describes,
+    and everything that a number needs to be compared with another."""
+    given, truths = (run.verdicts(judge["key"], of) for of in ("answer", "truth"))
+    scale = calibration(judge["key"], rows, truths)
+    scores = summarize(scored(rows, given), scale, key=scale.key)
+    masses = [v.mass for v in given.values() if v.mass is not None]
     answers = run.answers()
     errors = [answers.get(row["id"], {"error": "not asked"})["error"] for row in rows]
-    found["unanswered"] = sum(error is not None for error in errors)
-    found["video_errors"] = sum((error or "").startswith(VIDEO_ERROR) for error in errors)
     replies = {name: line["located"] for name, line in answers.items() if "located" in line}
-    return found | {"located": summarize_located(locate_rows(rows, replies)) or None}
+    command = " ".join(" ".join(sys.argv).split())
+    return {
+        "format": results.FORMAT,
+        "model": run.config["model"],
+        "kind": {"frames": "video", "two-stage": "two-stage"}.get(run.config["prompt"], "language-only"),
+        "prompt": run.config["prompt"],
+        "frames": run.config.get("frames"),
+        "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
+        "judge": {**judge, "mass": math.fsum(masses) / len(masses) if masses else None},
+        "calibration": {"means": dict(scale.means), "n": len(scale.rows)},
+        "types": {t: asdict(s) for t, s in scores.by_type.items()},
+        "avg": asdict(scores.avg),
+        "types_missing": list(scores.types_missing),
+        "unanswered": sum(error is not None for error in errors),
+        "video_errors": sum((error or "").startswith(VIDEO_ERROR) for error in errors),
+        "located": summarize_located(locate_rows(rows, replies)) or None,
+        "versions": _versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": command if len(command) <= results.LONGEST else f"{command[: results.LONGEST - 1]}…",
+    }
 
 
 def describe(judge: Judge) -> dict[str, Any]:
@@ -424,26 +454,6 @@ def describe(judge: Judge) -> dict[str, Any]:
         "sampling": judge.sampling,
         "reading": judge.reading,
         "rubric": f"{judge.rubric.name}-{judge.rubric.fingerprint}",
-    }
-
-
-def result_of(run: Run, scores: Scores, calibration: Calibration, judge: dict[str, Any]) -> dict[str, Any]:
-    """What scores.json holds (videoqa.results): everything that a number needs to be compared with another."""
-    return {
-        "format": results.FORMAT,
-        "model": run.config["model"],
-        "kind": {"frames": "video", "two-stage": "two-stage"}.get(run.config["prompt"], "language-only"),
-        "prompt": run.config["prompt"],
-        "frames": run.config.get("frames"),
-        "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
-        "judge": judge,
-        "calibration": {"means": dict(calibration.means), "n": len(calibration.rows)},
-        "types": {t: asdict(s) for t, s in scores.by_type.items()},
-        "avg": asdict(scores.avg),
-        "types_missing": list(scores.types_missing),
-        "versions": _versions(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(sys.argv),
     }
 
 

@@ -101,6 +101,11 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
             options[key] = json.loads(text)
         except ValueError:
             options[key] = text
+    if "api_key" in options:  # what is run is written into its results, and these are published
+        raise ValueError(
+            "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
+            "environment variable with ?api_key_variable=..."
+        )
     try:
         if kind == "server":
             from videoqa.engines.server import ServerEngine

@@ -9,6 +9,7 @@ or a path}.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,27 @@ def render(template: Any, conversation: Conversation, start: str, control: re.Pa
     both = system["content"], user["content"]
     joined = "\n\n".join(both) if isinstance(both[0], str) else [*both[0], *both[1]]
     return template.apply_chat_template([{**user, "content": joined}, *rest], **options) + start
+
+
+def revision(model: str) -> str:
+    """Tells two models of the same name apart: the Hub's commit, or a hash over a folder's config and weights (their
+    sizes, beginnings and ends: enough to see a changed file without reading gigabytes). Of a Hub id it is known once
+    the model was loaded."""
+    if not Path(model).is_dir():
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+
+        try:
+            config = try_to_load_from_cache(model, "config.json")
+        except HFValidationError:
+            config = None
+        return Path(config).parent.name[:12] if isinstance(config, str) else "unknown"
+    digest = hashlib.sha256()
+    for path in sorted(Path(model).glob("*")):
+        if path.suffix in (".json", ".jinja", ".safetensors", ".bin", ".gguf", ".model"):
+            with path.open("rb") as file:
+                digest.update(f"{path.name} {path.stat().st_size}".encode())
+                digest.update(file.read(1 << 16))
+                file.seek(max(0, path.stat().st_size - (1 << 16)))
+                digest.update(file.read())
+    return digest.hexdigest()[:12]

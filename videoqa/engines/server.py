@@ -40,7 +40,7 @@ FEWER_TOP = {20: 5, 5: None}  # top_logprobs to ask for where a server refuses t
 NEGLIGIBLE = 1e-3  # a beginning less probable than this is not followed into longer choices
 
 
-class EndpointError(RuntimeError):
+class EndpointError(ValueError):
     """The endpoint refuses every row: wrong key, wrong model or wrong address. It ends the run."""
 
 

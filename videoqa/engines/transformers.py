@@ -15,7 +15,6 @@ as pictures with their seconds in the text, to every model alike, also to those 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import control_tokens, parts, pictures, render
+from videoqa.engines.chat import control_tokens, parts, pictures, render, revision
 from videoqa.engines.choices import TAIL, choice_paths
 
 
@@ -152,7 +151,7 @@ class TransformersEngine:
         self._processor: Any = None
         self._control = control_tokens(self._tokenizer)
         self.name = model
-        self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model, config)}
+        self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model)}
 
     # -- text to ids ------------------------------------------------------------------------------------------------
 
@@ -562,22 +561,6 @@ def _cuts(text: str, stop: Sequence[str]) -> list[int]:
     """Where the stop strings are found, behind leading blanks."""
     blanks = len(text) - len(text.lstrip())
     return [at for s in stop if (at := text.find(s, blanks)) >= 0]
-
-
-def revision(model: str, config: Any = None) -> str:
-    """Tells two models of the same name apart: the Hub's commit, or a hash over a folder's config and weights (their
-    sizes, beginnings and ends: enough to see a changed file without reading gigabytes)."""
-    if not Path(model).is_dir():
-        return (getattr(config, "_commit_hash", None) or "unknown")[:12]
-    digest = hashlib.sha256()
-    for path in sorted(Path(model).glob("*")):
-        if path.suffix in (".json", ".jinja", ".safetensors", ".bin", ".gguf", ".model"):
-            with path.open("rb") as file:
-                digest.update(f"{path.name} {path.stat().st_size}".encode())
-                digest.update(file.read(1 << 16))
-                file.seek(max(0, path.stat().st_size - (1 << 16)))
-                digest.update(file.read())
-    return digest.hexdigest()[:12]
 
 
 def _select(cache: Any, rows: Any) -> Any:

@@ -20,7 +20,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import control_tokens, pictures, render
+from videoqa.engines.chat import control_tokens, pictures, render, revision
 from videoqa.engines.choices import choice_paths, drawn
 
 TOP = 50  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
@@ -71,7 +71,7 @@ class VllmEngine:
             starts = [c.submit(_load, arguments, gpus) for c, gpus in zip(self._copies, shares, strict=True)]
             loaded = {start.result() for start in starts}.pop()
         self.name = model
-        self.settings = {"engine": "vllm", "dtype": loaded}
+        self.settings = {"engine": "vllm", "dtype": loaded, "revision": revision(model)}
 
     def generate(
         self,
