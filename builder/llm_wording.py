@@ -132,7 +132,7 @@ SYNONYMS = [
 
 def read_question(text: str) -> tuple[str, str]:
     """(question, "") or ("", what is wrong): the one question of a reply, without what models put around it."""
-    text = re.sub(r"<think>.*?(?:</think>|\Z)", "", unicodedata.normalize("NFKC", text), flags=re.S)
+    text = unicodedata.normalize("NFKC", text)
     for _, _, data in json_in(text):
         if isinstance(data, dict) and isinstance(asked := data.get("question"), str):
             text = asked

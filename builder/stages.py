@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from builder.records import BuildError
 from videoqa.engines import Conversation, Engine, Reply
+from videoqa.judge import without_thinking
 from videoqa.runs import Lines, prompt_hash, short_hash
 
 DECISIONS = ("votes", "wording", "purpose", "generic", "attributes")  # the stages, in their order
@@ -43,8 +44,12 @@ class Said:
     """A reply from the engine or from disk."""
 
     key: str  # of its line in replies.jsonl
-    text: str | None  # None: see error
+    text: str | None  # without the model's thinking; None: see error
     error: str | None
+
+
+def _said(key: str, text: str | None, error: str | None) -> Said:
+    return Said(key, None if text is None else without_thinking(text) or "", error)
 
 
 class Stages:
@@ -56,7 +61,7 @@ class Stages:
         self._replies, self._prompts = Lines(folder / "replies.jsonl"), Lines(folder / "prompts.jsonl")
         try:
             self._known = {
-                line["reply"]: Said(line["reply"], line["text"], None)
+                line["reply"]: _said(line["reply"], line["text"], None)
                 for line in self._replies.read()
                 if line["text"] is not None
             }
@@ -107,7 +112,7 @@ class Stages:
                 conversations, max_new_tokens=size, temperature=temperature, seed=seed, start=start
             ):
                 self._keep(lines[todo[k]], prompts[todo[k]], reply)
-                said = Said(todo[k], reply.text, reply.error)
+                said = _said(todo[k], reply.text, reply.error)
                 (errors if reply.text is None else self._known)[said.key] = said
         self.asked += len(lines)
         if lines and len(errors) == len(lines):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,8 +43,9 @@ class Questions:
         """Read a folder or Hub dataset repo."""
         rows = {row["id"]: row for row in easg_bench.load(data)}
         graphs: dict[str, list[dict[str, Any]]] = {}
-        for graph in easg_bench.load(data, "graphs"):
-            graphs.setdefault(graph["clip"], []).append(graph)
+        with contextlib.suppress(ValueError):  # a dataset of the authors' file has no graphs
+            for graph in easg_bench.load(data, "graphs"):
+                graphs.setdefault(graph["clip"], []).append(graph)
         return cls(rows, graphs, video_files(videos) if videos else {})
 
     def clips(self) -> list[str]:
@@ -70,7 +72,7 @@ class Questions:
             roles = dict.fromkeys(asked, "asked")
         else:
             # two actions of a clip can have one frame; the id then has the action's number in the clip
-            number = row["id"].split(":")[-2]
+            number = row["id"].removeprefix(f"{row['clip']}:").split(":")[0]
             here = [i for i, g in enumerate(graphs) if g["pnr"] == row["frame"]]
             at = next((i for i in here if str(graphs[i]["index"]) == number), here[0] if here else -9)
             roles = {at - 1: "before", at: "asked", at + 1: "after"}
@@ -117,9 +119,12 @@ class Questions:
         return pd.DataFrame(sorted(lines, key=lambda one: (one["Model"], one["Judge"])), columns=columns)
 
     def _answered(self, entry: Entry) -> bool:
-        """Whether this entry's run was on these very questions: ids may be the same where the wording is not."""
+        """Whether this entry's run was on these very questions: ids may be the same where the wording is not. A run in
+        two stages has the revision of all questions, and answers to those that look before or after."""
         assert entry.answers is not None
         ids = frozenset(table(entry.answers)["id"].to_pylist())
+        if entry.result.kind == "two-stage" and len(self.rows) == entry.result.data.rows:
+            ids = frozenset(self.rows)
         if ids not in self._revisions:
             self._revisions[ids] = data_revision([row for identifier, row in self.rows.items() if identifier in ids])
         return self._revisions[ids] == entry.result.data.revision

@@ -196,11 +196,16 @@ def test_what_is_asked_is_what_is_sent() -> None:
         "temperature": 0.6,
         "top_p": 0.9,
         "seed": 3,
-        "stop": ["\n", "STOP"],
         "continue_final_message": True,
         "add_generation_prompt": False,
         "chat_template_kwargs": {"enable_thinking": False},
     }
+
+
+def test_a_reply_that_begins_with_a_line_end_is_cut_behind_its_first_line() -> None:
+    with ChatServer(lambda ask: Answer("\n\nScore: 8\nGood.", finish="length")) as server:
+        found = dict(engine(server).generate(rows(1), max_new_tokens=9, stop=["\n"]))
+    assert (found[0].text, found[0].finished) == ("\n\nScore: 8", True)
 
 
 def test_without_forcing_the_start_is_not_sent_and_a_reply_is_what_came() -> None:

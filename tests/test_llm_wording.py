@@ -105,7 +105,6 @@ QUESTION = "What did the camera wearer put into the cabinet?"
         json.dumps({"question": QUESTION, "answer": "jug"}),
         f'```json\n{{"question": "{QUESTION}"}}\n```',
         f"{{'question': '{QUESTION}'}}",
-        f"<think>Where? Who?</think>\n{QUESTION}",
         "What did the camera wearer put into the cabinet",
         "Ｗhat did the camera wearer put into the cabinet？",
         f"Q: {QUESTION}",

@@ -65,6 +65,14 @@ def test_a_reply_is_made_to_begin_as_asked_where_the_engine_can_do_that(tmp_path
     assert ask(tmp_path, Scripted(lambda text, seed: '{"b": 2}'), asks=asks) == ['{"b": 2}']
 
 
+def test_what_the_model_thought_is_no_part_of_its_reply(tmp_path: Path) -> None:
+    thought = "<think>1: unique? No.</think>\n1: repeat"
+    for _ in range(2):  # from the engine, then from disk
+        texts = ask(tmp_path, Scripted(lambda text, seed: thought), asks=ASKS[:1])
+        assert [text and text.strip() for text in texts] == ["1: repeat"]
+    assert stages.read(tmp_path, "replies")[0]["text"] == thought
+
+
 def test_an_error_is_no_reply_and_is_tried_again(tmp_path: Path) -> None:
     assert ask(tmp_path, Scripted(lambda text, seed: None if "3" in text else "x")) == ["x", "x", "x", None, "x"]
     engine = Scripted(lambda text, seed: "y")

@@ -44,7 +44,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in asdict(self).values())
-        if not numbers or not (self.temperature > 0 and 0 < self.top_p <= 1 and self.max_new_tokens >= 1):
+        whole = isinstance(self.seed, int) and isinstance(self.max_new_tokens, int)
+        if not numbers or not whole or not (self.temperature > 0 and 0 < self.top_p <= 1 and self.max_new_tokens >= 1):
             raise ValueError(
                 "sampling needs a temperature above 0, a top_p above 0 and up to 1, a whole seed and at least 1 new "
                 f"token; it is {asdict(self)}"
@@ -109,9 +110,13 @@ OURS = Rubric(
 )
 
 
+PAPER_FINGERPRINT = "cecfa0ee"  # of the rubric in eval/eval_llama_review.py of fpv-iplab/EASG-bench@18e0893
+
+
 def read_rubric(path: str | Path) -> Rubric:
-    """The paper's rubric from a file of the form of the public `eval/` folder: a JSON object with the texts `system`,
-    `rule` and `layout` (with literal \\n for line ends) and the object `sampling`. Scores 1 to 10 in whole numbers.
+    """A rubric from a file of the form of the public `eval/` folder: a JSON object with the texts `system`, `rule` and
+    `layout` (with literal \\n for line ends) and the object `sampling`. Scores 1 to 10 in whole numbers. It is named
+    "paper" if it is the paper's to the letter, and after its file else.
     """
     path = Path(path)
     try:
@@ -137,7 +142,7 @@ def read_rubric(path: str | Path) -> Rubric:
         drawn = Sampling(**sampling)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return Rubric(
+    rubric = Rubric(
         name="paper",
         system=data["system"],
         layout=layout,
@@ -147,6 +152,7 @@ def read_rubric(path: str | Path) -> Rubric:
         one_line=False,
         sampling=drawn,
     )
+    return rubric if rubric.fingerprint == PAPER_FINGERPRINT else replace(rubric, name=path.stem)
 
 
 # -- the prompt -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,12 @@ def render(template: Any, conversation: Conversation, start: str, control: re.Pa
     both = system["content"], user["content"]
     joined = "\n\n".join(both) if isinstance(both[0], str) else [*both[0], *both[1]]
     return template.apply_chat_template([{**user, "content": joined}, *rest], **options) + start
+
+
+def cuts_in(text: str, stop: Sequence[str]) -> list[int]:
+    """Where the stop strings are found, behind leading blanks."""
+    blanks = len(text) - len(text.lstrip())
+    return [at for s in stop if (at := text.find(s, blanks)) >= 0]
 
 
 def revision(model: str) -> str:

@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import defuse, load_picture, parts
+from videoqa.engines.chat import cuts_in, defuse, load_picture, parts
 from videoqa.engines.choices import drawn
 
 if TYPE_CHECKING:
@@ -113,12 +113,11 @@ class ServerEngine:
         start: str = "",
         stop: Sequence[str] = (),
     ) -> Iterator[tuple[int, Reply]]:
-        """See Engine.generate. How far the seed is followed is the server's affair."""
+        """See Engine.generate. How far the seed is followed is the server's affair. It is not told to stop: a reply
+        that begins with a line end would come back empty."""
         options: dict[str, Any] = {"max_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
         if temperature:
             options["top_p"] = top_p
-        if stop:
-            options["stop"] = list(stop[:4])  # more than four are refused; the rest is cut below
 
         async def ask(client: httpx.AsyncClient, row: int) -> Reply:
             try:
@@ -128,7 +127,7 @@ class ServerEngine:
             text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
             if reason == "content_filter":
                 return Reply(None, "the server's content filter held the reply back", prompt_tokens=usage[0])
-            cuts = [at for s in stop if (at := text.find(s)) >= 0]
+            cuts = cuts_in(text, stop)
             text = text[: min(cuts)] if cuts else text
             return Reply((start if self.can_force else "") + text, None, bool(cuts) or reason != "length", *usage)
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import control_tokens, parts, pictures, render, revision
+from videoqa.engines.chat import control_tokens, cuts_in, parts, pictures, render, revision
 from videoqa.engines.choices import TAIL, choice_paths
 
 
@@ -110,6 +110,8 @@ class TransformersEngine:
         gpu = torch.cuda.is_available() if device == "auto" else device != "cpu"
         if dtype == "auto":
             dtype = "bfloat16" if gpu else "float32"
+        if batch_size < 1:
+            raise ValueError(f"batch_size {batch_size}: at least 1")
         if dtype not in ("float32", "bfloat16", "float16"):
             raise ValueError(f"dtype {dtype!r}: allowed are auto, float32, bfloat16, float16")
         try:
@@ -314,7 +316,7 @@ class TransformersEngine:
                     ended = token in self._ends
                     if stop or ended or len(new) >= max_new_tokens:
                         text = self._tokenizer.decode(new, skip_special_tokens=True)
-                    cuts = _cuts(text, stop)
+                    cuts = cuts_in(text, stop)
                     if ended or cuts or len(new) >= max_new_tokens:
                         text = text[: min(cuts)] if cuts else text
                         finished = ended or bool(cuts)
@@ -473,7 +475,7 @@ class TransformersEngine:
 
             def stopped(ids: Any, scores: Any, width: int = width) -> Any:
                 texts = self._tokenizer.batch_decode(ids[:, width:], skip_special_tokens=True)
-                return torch.tensor([bool(_cuts(text, stop)) for text in texts], device=ids.device)
+                return torch.tensor([bool(cuts_in(text, stop)) for text in texts], device=ids.device)
 
             with torch.inference_mode():
                 out = self._model.generate(
@@ -487,7 +489,7 @@ class TransformersEngine:
                 end = next((at for at, token in enumerate(tokens) if token in self._ends), None)
                 new = tokens[:end]
                 text = self._tokenizer.decode(new, skip_special_tokens=True)
-                cuts = _cuts(text, stop)
+                cuts = cuts_in(text, stop)
                 text = text[: min(cuts)] if cuts else text
                 yield row, Reply(start + text, None, bool(cuts) or end is not None, int(mask.sum()), len(new))
 
@@ -555,12 +557,6 @@ def _settled(known: Mapping[tuple[int, ...], Any], paths: Mapping[str, tuple[int
         probability = total[path].exp() - sum(p.exp() for p in longer)
         columns[choice] = probability.clamp(min=0).log().tolist()
     return [{choice: columns[choice][k] for choice in paths} for k in range(len(known[()]))]
-
-
-def _cuts(text: str, stop: Sequence[str]) -> list[int]:
-    """Where the stop strings are found, behind leading blanks."""
-    blanks = len(text) - len(text.lstrip())
-    return [at for s in stop if (at := text.find(s, blanks)) >= 0]
 
 
 def _select(cache: Any, rows: Any) -> Any:

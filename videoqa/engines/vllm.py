@@ -20,7 +20,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import control_tokens, pictures, render, revision
+from videoqa.engines.chat import control_tokens, cuts_in, pictures, render, revision
 from videoqa.engines.choices import choice_paths, drawn
 
 TOP = 50  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
@@ -84,15 +84,15 @@ class VllmEngine:
         start: str = "",
         stop: Sequence[str] = (),
     ) -> Iterator[tuple[int, Reply]]:
-        """See Engine.generate. A prompt that does not fit, or that vLLM refuses, is its row's error."""
+        """See Engine.generate. A prompt that does not fit, or that vLLM refuses, is its row's error. vLLM is not told
+        to stop: a reply that begins with a line end would come back empty."""
         options = {
             "max_tokens": max_new_tokens,
             "temperature": temperature,
             "top_p": top_p if temperature else 1.0,
             "seed": seed,
-            "stop": list(stop),
         }
-        return self._in_batches(_Model.generate, conversations, start, options)
+        return self._in_batches(_Model.generate, conversations, start, list(stop), options)
 
     def choice_logprobs(
         self,
@@ -162,7 +162,9 @@ class _Model:
         self._name, self._limit = arguments["model"], config.max_model_len
         self.dtype = str(config.dtype).removeprefix("torch.")
 
-    def generate(self, conversations: list[Conversation], start: str, options: dict[str, Any]) -> list[Reply]:
+    def generate(
+        self, conversations: list[Conversation], start: str, stop: list[str], options: dict[str, Any]
+    ) -> list[Reply]:
         prompts = [self._prompt(c, start) for c in conversations]
         replies = []
         for output in self._run(prompts, options):
@@ -171,8 +173,10 @@ class _Model:
                 continue
             new, seen = output.outputs[0], len(output.prompt_token_ids)
             if new.finish_reason in ("stop", "length"):
-                finished = new.finish_reason == "stop"
-                replies.append(Reply(start + new.text, None, finished, seen, len(new.token_ids)))
+                cuts = cuts_in(new.text, stop)
+                text = new.text[: min(cuts)] if cuts else new.text
+                finished = bool(cuts) or new.finish_reason == "stop"
+                replies.append(Reply(start + text, None, finished, seen, len(new.token_ids)))
             else:
                 replies.append(Reply(None, f"vLLM ended the row with {new.finish_reason!r}", prompt_tokens=seen))
         return replies
