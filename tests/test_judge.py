@@ -19,6 +19,7 @@ from scripted import Scripted
 
 from videoqa.judge import (
     OURS,
+    QUOTE,
     Item,
     Judge,
     Rubric,
@@ -262,15 +263,16 @@ def test_no_text_can_open_or_close_a_section(form: str, field: str, paper: Rubri
     plain, attacked = ([m["content"] for m in prompt(rubric, item(**{field: text}))] for text in ("MARK", CLOSING))
     held = harmless(CLOSING, rubric.one_line)
     if rubric.one_line and field == "prediction":
-        held = quoted(CLOSING).removeprefix("> ")
-        assert all(line.startswith("> ") for line in quoted(CLOSING).splitlines())
+        held = quoted(CLOSING).removeprefix(QUOTE)
+        assert all(line.startswith(QUOTE) for line in quoted(CLOSING).splitlines())
         assert "Score: (number)" in held  # a score line of the answer's own is none that the judge could repeat
     elif rubric.one_line:
         assert attacked[1].count("\n") == plain[1].count("\n") and '"' not in held
     assert attacked == [text.replace("MARK", held) for text in plain]  # nothing else moved
     assert re.findall(r"[\[【［].*?[\]】］]", attacked[1]) == re.findall(r"\[.*?\]", plain[1])
     words = re.findall(r"[a-z]+", CLOSING.lower())
-    assert [w for w in re.findall(r"[a-z]+", held.lower()) if w != "number"] == words  # every word stays
+    held = held.replace("(number)", "").replace(QUOTE, "")
+    assert re.findall(r"[a-z]+", held.lower()) == words  # every word stays
 
 
 @pytest.mark.parametrize("form", ["ours", "paper"])
@@ -528,4 +530,4 @@ def test_a_judge_that_cannot_be_is_refused(how: dict[str, Any], told: str) -> No
 @given(st.text())
 def test_every_line_of_a_quoted_answer_is_marked(text: str) -> None:
     lines = quoted(text).split("\n")
-    assert all(line.startswith("> ") and len(line) > 2 for line in lines)
+    assert all(line.startswith(QUOTE) and len(line) > len(QUOTE) for line in lines)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from videoqa import cli, judge_check
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.judge import OURS, Judge, Rubric, Verdict
+from videoqa.judge import OURS, QUOTE, Judge, Rubric, Verdict
 from videoqa.judge_check import ATTACKS, KINDS, KindResult, Report, attacks, auc, paraphrase, probes, succeeds
 
 BRACKETED = Rubric(
@@ -28,7 +28,7 @@ BRACKETED = Rubric(
     one_line=False,
 )
 LAYOUTS = {
-    "easg-bench": (r"Reference answer: (.*)\n", r"Student's answer:\n", "\n\n"),
+    "easg-bench": (r"Reference answer: (.*)\n", r"Reference answer: .*\n", "\n\n"),
     "bracketed": (r"\[Truth\]\n(.*)\n", r"\[A\]\n", "\n[End of A]\n"),
 }
 
@@ -231,10 +231,10 @@ def test_a_judge_that_always_says_the_same_is_not_fit() -> None:
 
 def test_a_judge_that_likes_long_or_empty_answers_is_not_fit() -> None:
     def long(prompt: str) -> float:
-        return 10 if len(sections(prompt)[1]) > 200 else perfect(prompt)
+        return 10 if len(sections(prompt)[1].replace(QUOTE, "")) > 200 else perfect(prompt)
 
     def empty(prompt: str) -> float:
-        return perfect(prompt) if sections(prompt)[1] != "> (no answer)" else 10
+        return perfect(prompt) if sections(prompt)[1] != f"{QUOTE}(no answer)" else 10
 
     for taken_in in (long, empty):
         found = look(Judge(ScriptedJudge(taken_in)))
@@ -243,7 +243,7 @@ def test_a_judge_that_likes_long_or_empty_answers_is_not_fit() -> None:
 
 
 def test_a_judge_that_wants_the_exact_words_is_not_fit() -> None:
-    found = look(Judge(ScriptedJudge(lambda p: 9 if sections(p)[0] == sections(p)[1].removeprefix("> ") else 2)))
+    found = look(Judge(ScriptedJudge(lambda p: 9 if sections(p)[0] == sections(p)[1].removeprefix(QUOTE) else 2)))
     assert [reason for reason in found.reasons if "sentence loses 7.00 points" in reason] == found.reasons
 
 

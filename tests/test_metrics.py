@@ -17,7 +17,7 @@ import evaluate
 import pytest
 from scripted import Scripted
 
-from videoqa.judge import OURS
+from videoqa.judge import OURS, QUOTE
 from videoqa.runs import default_store
 from videoqa.scores import PAPER_SCALE, TYPES, Calibration, Scored
 
@@ -47,7 +47,7 @@ def strict(can_choose: bool = True, says: Mapping[str, str | None] = MappingProx
     def score(text: str) -> str | None:
         found = FIELDS.fullmatch(text)
         assert found is not None
-        answer = found["prediction"].removeprefix("> ")  # our rubric quotes it
+        answer = found["prediction"].removeprefix(QUOTE)  # our rubric quotes it
         return says.get(answer, "8" if answer == found["answer"] else "2")
 
     def reply(text: str, seed: int) -> str | None:
