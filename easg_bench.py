@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from datasets import Dataset, Features, List, Value, load_dataset
+from datasets.exceptions import DatasetsError
 
 TYPES = ("purpose", "direct", "indirect", "before", "after")
 REPO = "easg-bench"  # the one place that names the dataset: a folder beside you or a Hub repo
@@ -133,16 +134,20 @@ def load(path_or_repo: str | Path = REPO, config: str = "default", split: str = 
     """
     if config not in CONFIGS:
         raise ValueError(f"config {config!r}: the configs are {', '.join(CONFIGS)}")
-    if Path(path_or_repo).is_dir():
-        with tempfile.TemporaryDirectory() as cache:
-            data = load_dataset(str(path_or_repo), config, split=split, cache_dir=cache, keep_in_memory=True)
-    else:
-        try:
+    try:
+        if Path(path_or_repo).is_dir():
+            with tempfile.TemporaryDirectory() as cache:
+                data = load_dataset(str(path_or_repo), config, split=split, cache_dir=cache, keep_in_memory=True)
+        else:
             data = load_dataset(str(path_or_repo), config, split=split)
-        except (FileNotFoundError, ConnectionError) as error:
-            raise FileNotFoundError(
-                f"{path_or_repo}: no such folder here, and no dataset of this name to be had from the Hub ({error})"
-            ) from error
+    except (FileNotFoundError, ConnectionError) as error:
+        raise FileNotFoundError(
+            f"{path_or_repo}: no such folder here, and no dataset of this name to be had from the Hub ({error})"
+        ) from error
+    except DatasetsError as error:
+        raise ValueError(
+            f"{path_or_repo}, config {config}: not a dataset of `python -m builder build`: {error.__cause__ or error}"
+        ) from error
     _check_features(data.features, CONFIGS[config], f"{path_or_repo}, config {config}")
     return data
 

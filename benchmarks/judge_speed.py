@@ -35,7 +35,7 @@ from scipy.stats import bootstrap
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import easg_bench
 from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
-from videoqa.judge import OURS, Item, Judge, Rubric, Verdict, prompt, read_rubric
+from videoqa.judge import OURS, SCORE_LINE_TOKENS, Item, Judge, Rubric, Verdict, prompt, read_rubric
 from videoqa.runs import Row, even_sample
 
 DATA = Path(__file__).resolve().parents[1] / "build" / "easg-bench"
@@ -111,7 +111,7 @@ class Plain:
 
     def first_line(self, item: Item) -> str:
         """The greedy reply's first line."""
-        reply, _, _ = self.generate(item, do_sample=False, max_new_tokens=32)
+        reply, _, _ = self.generate(item, do_sample=False, max_new_tokens=SCORE_LINE_TOKENS)
         return reply.strip().split("\n")[0].strip()
 
     def expected(self, item: Item) -> float:
@@ -172,7 +172,7 @@ def ours(judge: Judge, items: Sequence[Item], repeats: int, memory: Callable[[],
     read = sum(map(len, ids)) - sum((len(group.rows) - 1) * group.length for group in groups)
     replies = [v.raw.removeprefix(judge._start) for v in verdicts]
     new = 0 if judge.mode == "dist" else sum(map(len, engine._encode(replies)))
-    return Pass(judge.mode, [statistics.median(seconds)], read, new, memory(), verdicts)
+    return Pass(str(judge.mode), [statistics.median(seconds)], read, new, memory(), verdicts)
 
 
 def now(device: torch.device) -> float:

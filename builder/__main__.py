@@ -310,6 +310,10 @@ def _build(
     repo.check_place(out)  # before the work, not after it
     if method.uses_model and engine is None:
         raise BuildError("--engine is missing; it names the language model for what shall not be by record or template")
+    if engine is not None and not method.uses_model:
+        raise BuildError(
+            f"--engine {engine}: nothing here is for a model; say what with --votes llm, --wording llm, ..."
+        )
     clips, warnings = read_clips(**files)
     if unknown := sorted({*only} - {clip.uid for clip in clips}):
         raise BuildError(f"{files['annotations']}: has no clip {unknown[0]}")

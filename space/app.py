@@ -25,7 +25,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 import charts
 import gradio as gr
 import pandas as pd
-from leaderboard import Entry, Results, leaderboard, paper, shown
+from leaderboard import Board, Entry, Results, leaderboard, paper, shown
 from questions import MOST, Questions
 
 from videoqa.results import Result, parse
@@ -210,10 +210,9 @@ class App:
             result, text, answers, said = self._read(files)
         except (ValueError, OSError, RecursionError) as error:
             return f"Refused. {error}", *nothing
-        others = [e for e in self.results.board.groups().get(result.group, []) if e.hash != content_hash(text)]
-        entries = sorted(
-            [*others, Entry(result, content_hash(text), None)], key=lambda e: -(e.result.avg.relative or 0)
-        )
+        mine = Entry(result, content_hash(text), None)
+        others = [entry for entry in self.results.board.entries if entry.key != mine.key]
+        entries = Board((*others, mine)).groups()[result.group]
         frame = leaderboard(entries)
         preview = gr.update(value=_table(frame, shown(frame, entries)), visible=True)
         if not self.submit_to:

@@ -59,7 +59,7 @@ def series(entries: Sequence[Entry] | None) -> list[Series]:
         summaries = {n: s for n in COLUMNS if (s := entry.result.column(n)) and s.relative is not None}
         scores = {n: s.relative for n, s in summaries.items() if s.relative is not None}
         found.append(
-            (entry.label, entry.result.kind, scores, {n: s.interval for n, s in summaries.items() if s.interval})
+            (entry.result.label, entry.result.kind, scores, {n: s.interval for n, s in summaries.items() if s.interval})
         )
     return found
 

@@ -18,11 +18,10 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from videoqa.results import Result, read
+from videoqa.results import COLUMNS, Result, read
 from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Calibration, Scored, compare
 from videoqa.submit import check_answers, content_hash, read_answers
 
-COLUMNS = (*TYPES, "Avg.")
 SIGNIFICANT = 0.05
 
 
@@ -35,9 +34,10 @@ class Entry:
     answers: Path | None  # answers.parquet beside it, whose scores give the result's numbers
 
     @property
-    def label(self) -> str:
-        """Model and prompt: "Qwen/Qwen3-8B (blind)"."""
-        return f"{self.result.name} ({self.result.prompt})"
+    def key(self) -> tuple[str | None, ...]:
+        """Of the entries with one key the newest is shown."""
+        result = self.result
+        return result.name, result.kind, result.prompt, result.frames, result.group
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Board:
             found.setdefault(entry.result.group, []).append(entry)
 
         def rank(entry: Entry) -> tuple[int, float, str, str]:
-            return len(entry.result.types_missing), -(entry.result.avg.relative or 0), entry.label, entry.hash
+            return len(entry.result.types_missing), -(entry.result.avg.relative or 0), entry.result.label, entry.hash
 
         ranked = {k: sorted(v, key=rank) for k, v in found.items()}
         return dict(sorted(ranked.items(), key=lambda pair: (-len(pair[1]), pair[0])))
@@ -90,9 +90,8 @@ def load(folder: Path) -> Board:
         else:
             answers = None
         entry = Entry(result, digest, answers)
-        key = (result.name, result.kind, result.prompt, result.frames, result.group)
-        if key not in newest or (result.date, digest) > (newest[key].result.date, newest[key].hash):
-            newest[key] = entry
+        if entry.key not in newest or (result.date, digest) > (newest[entry.key].result.date, newest[entry.key].hash):
+            newest[entry.key] = entry
     return Board(tuple(newest.values()), tuple(refused), len(seen) - len(newest))
 
 

@@ -108,7 +108,7 @@ class Questions:
             for line in answers.filter(pc.equal(answers["id"], row["id"])).to_pylist():
                 lines.append(
                     {
-                        "Model": entry.label,
+                        "Model": entry.result.label,
                         "Answer": line["prediction"] or "(no answer)",
                         "Score": line["score"],
                         "Judge's reason": line["explanation"] or (line["status"] or "").replace("ok", ""),

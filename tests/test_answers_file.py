@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from public_script import script_scores
 from typer.testing import CliRunner
 
 import easg_bench
@@ -19,7 +20,7 @@ from videoqa.answers_file import export_lines, import_run, read_script
 from videoqa.cli import app
 from videoqa.judge import Verdict
 from videoqa.runs import Run, RunMismatch, line_of, write_json
-from videoqa.scores import PAPER_KEY, PAPER_SCALE, Scored, script_scores
+from videoqa.scores import PAPER_KEY, PAPER_SCALE, Scored
 
 Line = dict[str, Any]
 

@@ -372,7 +372,7 @@ def test_the_command_line_takes_the_real_files_and_the_judge_finds_the_rubric(
 def test_the_paper_rubric_that_is_not_there_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HOME", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="easg-bench fetch"):
-        cli._rubric("paper")
+        fetch.named_rubric("paper")
 
 
 def test_files_of_repositories_are_pinned_by_commit() -> None:

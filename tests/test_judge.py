@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from public_script import script_scores
 from scripted import Scripted
 
 from videoqa.judge import (
@@ -33,7 +34,7 @@ from videoqa.judge import (
     read_rubric,
     without_thinking,
 )
-from videoqa.scores import Calibration, Scored, script_scores, summarize
+from videoqa.scores import Calibration, Scored, summarize
 
 WORLDQA = Rubric(
     name="worldqa",

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from public_script import script_scores
 
 import videoqa.scores
 from videoqa.judge import read_as_script
@@ -29,7 +30,6 @@ from videoqa.scores import (
     Calibration,
     Scored,
     compare,
-    script_scores,
     summarize,
 )
 
@@ -157,11 +157,6 @@ def test_zeros_of_the_scripts_reading_are_in_the_mean_and_counted_as_unreadable(
     rows = [Scored(str(n), "a", "direct", v.score, v.status) for n, v in enumerate(verdicts)]
     direct = summarize(rows, Calibration("judge", {"direct": 7.0}), key="judge").by_type["direct"]
     assert (direct.n, direct.n_scored, direct.unreadable, direct.mean, direct.relative) == (3, 0, 3, 0, 0)
-
-
-def test_the_scripts_reading_refuses_a_type_without_a_scale() -> None:
-    with pytest.raises(ValueError, match=r"'after'.*not one of: direct"):
-        script_scores(rows_of("after", [1]), {"direct": 7.0})
 
 
 def test_empty_predictions_count_with_their_score_and_failed_calls_do_not() -> None:

@@ -28,8 +28,8 @@ from videoqa.answers_file import READERS, export_lines, import_run
 from videoqa.asking import VIDEO_ERROR, Videos
 from videoqa.engines import Engine, open_engine
 from videoqa.fetch import fetch as fetch_sources
-from videoqa.fetch import paper_rubric
-from videoqa.judge import OURS, Item, Judge, Mode, Rubric, read_rubric
+from videoqa.fetch import named_rubric
+from videoqa.judge import Item, Judge, Mode
 from videoqa.prompts import MAX_NEW_TOKENS, TWO_STAGE_TYPES, VIDEO_PROMPTS
 from videoqa.runs import (
     Row,
@@ -118,7 +118,7 @@ def run(
     batch_size: BatchSize = 8,
 ) -> None:
     """Answer, judge and report in one go. A run that was stopped goes on where it stopped."""
-    read = _rubric(rubric)  # before hours of answering
+    read = named_rubric(rubric)  # before hours of answering
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine = open_engine(model, **local)
     policy = _policy(prompt, frames, videos)
@@ -126,7 +126,10 @@ def run(
     seen = None if policy is None or videos is None else _videos(opened, videos, policy)
     with opened.alone():
         failed = _answer(engine, rows, opened, seen)
-        rater = _judge(engine if judge == model else open_engine(judge, **local), read, mode, sampling, reading)
+        if judge != model:
+            del engine  # a GPU may not hold both models
+            engine = open_engine(judge, **local)
+        rater = Judge(engine, read, mode, sampling, reading)
         failed += _rate(rater, rows, opened, store, explain)
     report([out])
     _finish(failed, out)
@@ -175,7 +178,7 @@ def judge(
     side."""
     opened = Run(run_folder)
     engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    _judge_run(opened, _judge(engine, _rubric(rubric), mode, sampling, reading), store, explain)
+    _judge_run(opened, Judge(engine, named_rubric(rubric), mode, sampling, reading), store, explain)
 
 
 @app.command()
@@ -335,7 +338,7 @@ def judge_check(
     """Check whether a judge is fit: has it rate right, wrong and empty answers and attacks, about 10 for each row."""
     pool = _load(data, config)
     engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    rater = _judge(engine, _rubric(rubric), mode, sampling, "ours")
+    rater = Judge(engine, named_rubric(rubric), mode, sampling, "ours")
     asked = check.probes(even_sample(pool, limit), pool, rater.rubric)
     other = check.second_seed(rater)
     verdicts, second = (
@@ -378,7 +381,7 @@ def rejudge(
     result is kept beside the new one."""
     opened = logs.import_details(details, out)
     engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    _judge_run(opened, _judge(engine, _rubric(rubric), mode, sampling, reading), store, explain)
+    _judge_run(opened, Judge(engine, named_rubric(rubric), mode, sampling, reading), store, explain)
 
 
 @app.command(
@@ -517,6 +520,8 @@ def _videos(run: Run, folder: Path, policy: framing.Policy) -> Videos:
 def _load(data: str, config: str) -> list[Row]:
     import easg_bench
 
+    if "question" not in easg_bench.CONFIGS.get(config, {"question"}):
+        raise ValueError(f"config {config}: holds no questions")
     rows = list(easg_bench.load(_where(data), config))
     try:  # now, and not when hours of answers are to be scored
         scoring.each_once((scoring.Scored(row["id"], row["clip"], row["type"], None) for row in rows), scoring.TYPES)
@@ -540,14 +545,6 @@ def _rows_of(run: Run) -> list[Row]:
             f"{data_revision(rows)}: run it again with another --out"
         )
     return _asked(rows, run.config)
-
-
-def _rubric(name: str) -> Rubric:
-    return OURS if name == "ours" else read_rubric(paper_rubric() if name == "paper" else name)
-
-
-def _judge(engine: Engine, rubric: Rubric, mode: Mode | None, sampling: Any, reading: Any) -> Judge:
-    return Judge(engine, rubric, mode or ("dist" if engine.can_choose else "score"), sampling, reading)
 
 
 def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) -> int:

@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from tqdm import tqdm
 
-from videoqa.judge import read_rubric
+from videoqa.judge import OURS, Rubric, read_rubric
 from videoqa.runs import write_json
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ def sources_folder() -> Path:
 def paper_rubric() -> Path:
     """The file of the paper's rubric, which is there after `easg-bench fetch`."""
     return sources_folder() / RUBRIC
+
+
+def named_rubric(name: str) -> Rubric:
+    """The rubric that a command line names: "ours", "paper" (after `easg-bench fetch`), or a file."""
+    return OURS if name == "ours" else read_rubric(paper_rubric() if name == "paper" else name)
 
 
 def fetch(

@@ -380,13 +380,15 @@ class Judge:
 
     engine: Engine
     rubric: Rubric = OURS
-    mode: Mode = "dist"
+    mode: Mode | None = None  # None: dist where the engine gives probabilities, else score
     sampling: Literal["greedy", "paper"] = "greedy"
     reading: Literal["ours", "script"] = "ours"
     seed: int | None = None  # None: the rubric's
     safe: bool = True
 
     def __post_init__(self) -> None:
+        if self.mode is None:
+            object.__setattr__(self, "mode", "dist" if self.engine.can_choose else "score")
         for name, allowed in (
             ("mode", MODES),
             ("sampling", ("greedy", "paper")),
@@ -404,7 +406,7 @@ class Judge:
     @property
     def key(self) -> str:
         """Names everything that moves a score: "smollm2 transformers float32, dist greedy, easg-bench-1a2b3c4d"."""
-        how: list[str] = [self.mode, self.sampling]
+        how: list[str] = [str(self.mode), self.sampling]
         if self.sampling == "paper" and self.mode != "dist":
             how.append(f"seed {self._sampling.seed}")
         if self.reading == "script":

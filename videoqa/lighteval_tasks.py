@@ -42,10 +42,11 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from videoqa import prompts
 from videoqa.engines import open_engine
-from videoqa.fetch import paper_rubric
+from videoqa.fetch import named_rubric
 from videoqa.frames import DEFAULT, Policy, clip_ends
-from videoqa.judge import OURS, Item, Judge, Verdict, read_rubric
-from videoqa.locate import read_time, score_time
+from videoqa.judge import Item, Judge, Verdict
+from videoqa.locate import locate_rows
+from videoqa.logs import METRIC
 from videoqa.match import PARTS, match
 from videoqa.runs import VerdictStore, default_store, describe, line_of, rate_once
 from videoqa.scores import TYPES, Calibration, Scored, summarize
@@ -56,7 +57,6 @@ FAMILIES = {  # what stands before the colon of a task's name, and the prompt
     "easg_bench_frames": "frames",
     "easg_bench_two_stage": "two-stage",
 }
-METRIC = "easg_relative"
 FIELDS = ("id", "clip", "video", "type", "question", "answer", "context", "start_s", "end_s", "clip_start_s")
 
 log = logging.getLogger(__name__)
@@ -86,11 +86,9 @@ def policy() -> Policy:
 def judge() -> Judge:
     """The judge of all tasks, opened once. (Not a part of the metric: lighteval copies and hashes metrics.)"""
     engine = open_engine(setting("JUDGE"))
-    rubric = setting("JUDGE_RUBRIC", "ours")
-    read = OURS if rubric == "ours" else read_rubric(paper_rubric() if rubric == "paper" else rubric)
-    mode: Any = setting("JUDGE_MODE", "dist" if engine.can_choose else "score")
+    mode: Any = setting("JUDGE_MODE", "") or None
     sampling: Any = setting("JUDGE_SAMPLING", "greedy")
-    return Judge(engine, read, mode, sampling)
+    return Judge(engine, named_rubric(setting("JUDGE_RUBRIC", "ours")), mode, sampling)
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------
@@ -249,11 +247,14 @@ def _error(row: Mapping[str, Any], told: Mapping[str, Any]) -> str:
 
 def _located(row: Mapping[str, Any], reply: str | None) -> dict[str, Any]:
     """Turn 1's reply beside the action's own seconds; not a number where no time was asked for."""
-    if reply is None or None in (row["start_s"], row["end_s"], row["clip_start_s"]):
-        return {"located": reply or "", "located_read": math.nan, "located_hit": math.nan, "located_iou": math.nan}
-    said = read_time(reply)
-    hit, iou = score_time(said, (row["start_s"] - row["clip_start_s"], row["end_s"] - row["clip_start_s"]))
-    return {"located": reply, "located_read": float(said is not None), "located_hit": float(hit), "located_iou": iou}
+    found = [] if reply is None else locate_rows([row], {row["id"]: reply})
+    told: dict[str, Any] = {
+        "located": reply or "",
+        **dict.fromkeys(("located_read", "located_hit", "located_iou"), math.nan),
+    }
+    for one in found:
+        told |= {"located_read": float(one.said is not None), "located_hit": float(one.hit), "located_iou": one.iou}
+    return told
 
 
 class RelativeScore(CorpusLevelComputation):

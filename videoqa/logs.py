@@ -18,7 +18,7 @@ from typing import Any
 
 from videoqa.runs import Lines, Row, Run, data_revision, result, whole, write_json
 
-METRIC = "easg_relative"  # as in videoqa.lighteval_tasks, which needs lighteval
+METRIC = "easg_relative"  # of videoqa.lighteval_tasks, which needs lighteval
 
 
 @dataclass(frozen=True, slots=True)

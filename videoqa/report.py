@@ -18,18 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.judge import Verdict
-from videoqa.results import Result, Summary
+from videoqa.results import COLUMNS, Result, Summary
 from videoqa.runs import Row, Run, calibration, scored
 from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Comparison, compare
 
-COLUMNS = (*TYPES, "Avg.")
 LOWEST = 20
 COUNTS = (("n", "n"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean 1-10", "mean"))
-
-
-def label(result: Result) -> str:
-    """How a run is called in tables: "SmolLM2-135M-Instruct (blind)"."""
-    return f"{result.name} ({result.prompt})"
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -47,7 +41,7 @@ def table(results: Sequence[Result]) -> Any:
     for result in results:
         columns = [result.column(name) for name in COLUMNS]
         cells = (f"{_number(c)}\n{_interval(c)}".strip() for c in columns)
-        shown.add_row(escape(label(result)), *cells, style="bold")
+        shown.add_row(escape(result.label), *cells, style="bold")
         for title, key in COUNTS:
             shown.add_row(f"  {title}", *(_count(c, key) for c in columns))
         shown.add_section()
@@ -75,7 +69,7 @@ def table3(results: Sequence[Result]) -> Any:
         avg = f"{sum(known) / 2:.2f}" if len(known) == 2 else "-"
         located = (result.located or {}).get("all")
         when = [f"{100 * located.hit_rate:.1f} %", f"{located.iou:.3f}"] if located else ["", ""]
-        shown.add_row(escape(label(result)), *map(_number, summaries), avg, *when, style="bold")
+        shown.add_row(escape(result.label), *map(_number, summaries), avg, *when, style="bold")
     for row in PAPER_TABLE3:
         name = f"{row.model} ({row.prompting}, paper's judge)"
         shown.add_row(name, *(f"{row.scores[t]:.2f}" for t in ("before", "after")), f"{row.avg:.2f}", style="dim")
@@ -87,7 +81,7 @@ def markdown(results: Sequence[Result]) -> str:
     lines = [["Model", "Kind", *COLUMNS], ["---", "---", *("---:" for _ in COLUMNS)]]
     for result in results:
         cells = (f"{_number(c)} {_interval(c)}".strip() for c in map(result.column, COLUMNS))
-        lines.append([_markdown(label(result)), result.kind, *cells])
+        lines.append([_markdown(result.label), result.kind, *cells])
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n" + _judges(results)
 
 
@@ -109,7 +103,7 @@ def latex(results: Sequence[Result]) -> str:
                 summary = result.column(name)
                 bold = summary is not None and summary.relative is not None and summary.relative == best[name]
                 cells.append(rf"\textbf{{{_number(summary)}}}" if bold else _number(summary))
-            lines.append(" & ".join([_latex(label(result)), *cells]) + r" \\")
+            lines.append(" & ".join([_latex(result.label), *cells]) + r" \\")
     comments = (f"% {line}" for line in _judges(results).splitlines())
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *comments, ""])
 
@@ -187,7 +181,7 @@ class View:
         """The run as this result's judge saw it."""
         key = result.judge.key
         verdicts, truths = (run.verdicts(key, of) for of in ("answer", "truth"))
-        return cls(label(result), run, result, run.answers(), verdicts, truths)
+        return cls(result.label, run, result, run.answers(), verdicts, truths)
 
     def lowest(self, rows: Sequence[Row], n: int) -> list[Row]:
         """The n rows with the lowest scores, lowest first."""

@@ -45,6 +45,7 @@ def _visible(text: str) -> str:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_visible)]
+COLUMNS = (*TYPES, "Avg.")  # of every table
 LONGEST = 2_000  # characters of a path, a list of frames, a command
 Text = Annotated[str, StringConstraints(max_length=LONGEST), AfterValidator(_visible)]
 Short = Annotated[str, StringConstraints(max_length=100), AfterValidator(_visible)]
@@ -169,6 +170,11 @@ class Result(_Part):
         """The model without the folder that it was loaded from; a Hub id stays as it is."""
         folder = self.model.startswith(("/", ".", "~")) or self.model.count("/") > 1
         return (PurePosixPath(self.model).name if folder else "") or self.model
+
+    @property
+    def label(self) -> str:
+        """How a run is called in tables: "SmolLM2-135M-Instruct (blind)"."""
+        return f"{self.name} ({self.prompt})"
 
     @property
     def group(self) -> str:

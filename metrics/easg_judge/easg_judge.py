@@ -11,8 +11,8 @@ import evaluate
 
 from videoqa.columns import checked_columns  # From: easg-bench
 from videoqa.engines import open_engine  # From: easg-bench
-from videoqa.fetch import paper_rubric  # From: easg-bench
-from videoqa.judge import OURS, Item, Judge, Rubric, read_rubric  # From: easg-bench
+from videoqa.fetch import named_rubric  # From: easg-bench
+from videoqa.judge import Item, Judge, Rubric  # From: easg-bench
 from videoqa.runs import VerdictStore, default_store, rate_once  # From: easg-bench
 from videoqa.scores import TYPES, Calibration, Scored, summarize  # From: easg-bench
 
@@ -136,11 +136,7 @@ def _judge(engine, mode, sampling, rubric):
         raise ValueError("easg_judge needs a judge: engine=, an engine of videoqa.engines or the spec of one")
     if isinstance(engine, str | os.PathLike):
         engine = _opened(os.fspath(engine))
-    if rubric == "ours":
-        rubric = OURS
-    elif not isinstance(rubric, Rubric):
-        rubric = read_rubric(paper_rubric() if rubric == "paper" else rubric)
-    return Judge(engine, rubric, mode or ("dist" if engine.can_choose else "score"), sampling)
+    return Judge(engine, rubric if isinstance(rubric, Rubric) else named_rubric(rubric), mode, sampling)
 
 
 def _constants(calibration, key, types):
