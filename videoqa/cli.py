@@ -1,4 +1,5 @@
-"""`easg-bench`: run | answer | merge | judge | report | submit | card | compare | judge-check | fetch | videos | show.
+"""`easg-bench`: run | answer | merge | judge | report | submit | card | compare | judge-check | fetch | videos | show |
+import-answers | export-answers | lighteval | rejudge.
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -52,7 +53,7 @@ from videoqa.runs import (
     write_text,
 )
 
-REPO = "easg-bench"
+REPO = "easg-bench"  # as in easg_bench, whose import takes a second
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -205,7 +206,7 @@ def report(
         if any(one.kind == "two-stage" for _, one in found):
             _console().print(reports.table3([one for _, one in found]))
         for path, one in found:
-            print(f"{path.parent}: judge {one.judge.key}")
+            print(f"{path.parent}: judge {one.group}")
             if one.judge.mass is not None:
                 print(f"  mass on the allowed scores: {one.judge.mass:.3f} (below 0.9 the scores mean little)")
 
