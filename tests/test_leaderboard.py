@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import time
@@ -10,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import easg_bench
@@ -219,6 +223,26 @@ def test_answers_to_other_wordings_of_a_question_are_not_shown(
     found = leaderboard.load(board)
     row = next(iter(asked.rows.values()))
     assert len(found.entries) == 2 and len(asked.answers(row, found.entries)) == 1
+
+
+def test_answers_of_a_run_in_two_stages_are_shown(tmp_path: Path, judged: Callable[..., Path], asked: Any) -> None:
+    """Its revision is that of all questions; its answers are to those that look before or after."""
+    text, answers = bundle(judged())
+    data, table = json.loads(text), pq.read_table(io.BytesIO(answers))
+    table = table.filter(pc.is_in(table["type"], pa.array(["before", "after"])))
+    result = parse(json.dumps(data | {"prompt": "two-stage", "kind": "two-stage"}).encode(), "x")
+    (tmp_path / "answers.parquet").write_bytes(submit.answer_bytes(table))
+    entry = leaderboard.Entry(result, "hash", tmp_path / "answers.parquet")
+    shown = {row["type"] for row in asked.rows.values() if len(asked.answers(row, [entry]))}
+    assert shown == {"before", "after"}
+
+
+def test_the_action_that_an_indirect_question_asks_about_is_found(asked: Any) -> None:
+    for row in asked.rows.values():
+        if row["frame"] is not None:
+            actions = asked.actions(row)
+            (at,) = [n for n, action in enumerate(actions) if action.role == "asked"]
+            assert str(asked.graphs[row["clip"]][at]["index"]) == row["id"].split(":")[1], row["id"]
 
 
 def test_the_demos_results_are_of_the_demos_questions(demo_data: Path) -> None:
