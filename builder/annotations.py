@@ -68,6 +68,8 @@ def read_clips(
             votes={},
             purpose_count=_whole(counts.get(uid, 0), f"{purpose_counts}: clip {uid}"),
         )
+        if (start := clip.start_frame) is not None and start > (first := min(clip.graphs[0].frames.values())):
+            refuse(f"{spans}: clip {uid}", f"it starts at frame {start}, behind its first annotated frame {first}")
         clip.votes.update(_votes(scores.get(uid, {}), clip, f"{votes}: clip {uid}", warnings))
         clips.append(clip)
     return clips, +warnings  # unary plus drops the kinds that did not occur

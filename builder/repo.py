@@ -129,6 +129,8 @@ def recorded(same_frame: SameFrame) -> str:
 
 def check_place(out: Path) -> None:
     """Raise BuildError unless `out` is free: absent, an empty folder, or a former build, which will be replaced."""
+    if ".." in out.parts:  # new/.. is what it is only once `new` is made
+        raise BuildError(f"{out}: --out names a folder without ..")
     if not out.exists() and not out.is_symlink():
         return
     if not out.is_dir():

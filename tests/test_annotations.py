@@ -173,6 +173,10 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda raw: raw["narrations"].update(garden=["a"]),
         "clip_narrations.json: clip garden: text is needed",
     ),
+    "a span that begins behind the clip": (
+        lambda raw: raw["spans"].update(garden={"start_frame": 10**9}),
+        "clip_spans.json: clip garden: it starts at frame 1000000000, behind its first annotated frame ",
+    ),
     "a span without a start": (
         lambda raw: raw["spans"].update(garden={}),
         "clip_spans.json: clip garden: start_frame is missing",

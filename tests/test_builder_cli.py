@@ -97,6 +97,12 @@ def test_a_missing_option_or_file_is_named(raw: dict[str, Any], save: Save, tmp_
     assert (code, err) == (2, f"error: {tmp_path / 'nowhere' / 'EASG_unict_master_final.json'}: no such file\n")
 
 
+def test_a_place_with_dots_in_its_name_is_refused_before_it_can_mean_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    code, _, err = run("--source", ROOT / "demo" / "data", "--out", tmp_path / "new" / "..")
+    assert code == 2 and "without .." in err and (tmp_path / "mine.txt").exists()
+
+
 def test_the_place_is_checked_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     code, _, err = run("--source", tmp_path / "nowhere", "--out", tmp_path)

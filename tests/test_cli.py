@@ -107,6 +107,36 @@ def test_the_same_command_again_asks_nothing_and_says_the_same(place: Place) -> 
     assert (len(place.model.asked), len(place.judge.asked)) == asked
 
 
+def test_answers_that_changed_are_rated_anew(place: Place) -> None:
+    place.run()
+    path = place.opened_run.answers_file.path
+    lines = [json.loads(line) | {"prediction": ""} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert place("judge", str(place.folder / "run"), "--judge", "judge")[0] == 0
+    found = json.loads((place.folder / "run" / "scores.json").read_text(encoding="ascii"))
+    assert found["avg"]["empty"] == 20 and found["avg"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("answers.jsonl", {"id": ["a"], "prediction": "x", "error": None}, r"line 21: id cannot be \['a'\]"),
+        ("answers.jsonl", {"id": "a", "prediction": 5, "error": None}, "line 21: prediction cannot be 5"),
+        (
+            "verdicts.jsonl",
+            {"id": "a", "of": "answer", "judge": "j", "score": "7", "status": "ok"},
+            "line 41: score cannot be '7'",
+        ),
+    ],
+)
+def test_a_line_of_a_run_that_cannot_be_is_named(place: Place, name: str, line: dict[str, Any], said: str) -> None:
+    place.run()
+    with (place.folder / "run" / name).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    code, _, error = place("judge", str(place.folder / "run"), "--judge", "judge")
+    told(place, code, error, rf"{name}, {said}")
+
+
 def test_another_run_takes_known_verdicts_from_the_store(place: Place) -> None:
     first = place.run()
     assert place.run("--prompt", "blind", out="second")[0] == first[0] == 0
@@ -191,7 +221,7 @@ def test_an_unfinished_run_is_judged_as_far_as_it_is_answered_and_says_so(place:
     lines = place.opened_run.answers_file.path
     lines.write_bytes(b"".join(lines.read_bytes().splitlines(True)[:12]))
     code, _, error = place("judge", str(place.folder / "run"), "--judge", "judge")
-    assert code == 0 and "8 of 20 rows have no answer and are not rated" in error
+    assert code == 3 and "8 of 20 rows have no answer and are not rated" in error
     assert json.loads((place.folder / "run" / "scores.json").read_text())["avg"]["n"] == 12
 
 

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from videoqa.engines import Conversation, Reply, open_engine
 from videoqa.engines.server import EndpointError, ServerEngine, _seconds, _share
+from videoqa.judge import OURS, Item, Judge
 
 DIGITS = [str(n) for n in range(1, 11)]
 KEY = "sk-secret-0123456789"
@@ -409,3 +410,44 @@ def test_no_probability_is_made_or_counted_twice(text: str, probability: float, 
     assert total <= probability + 1e-12
     if text == "1":  # nothing is lost either: what does not lead to 10 stays with 1
         assert total == pytest.approx(probability)
+
+
+def test_a_judge_behind_a_server_that_obeys_our_rubric_is_read() -> None:
+    written = ("Score", ":", " ", "7")
+    positions = [(token, {token: -0.01}) for token in written[:-1]] + [
+        ("7", {"7": math.log(0.75), "6": math.log(0.25)})
+    ]
+    for told in (positions, None):
+        with ChatServer(lambda ask, told=told: Answer("Score: 7", positions=told, finish="length")) as server:
+            judge = Judge(engine(server), OURS, "dist")
+            ((_, verdict),) = judge.rate([Item("Where?", "cup", "mug")])
+        assert (verdict.status, verdict.most_likely) == ("ok", 7)
+        assert verdict.score == pytest.approx(6.75 if told else 7)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "server:m@http://user:hunter2@127.0.0.1:9/v1",
+        "server:m@http://127.0.0.1:9/v1?api_key=hunter2",
+        "server:m@http://127.0.0.1:9/v1?API_KEY=hunter2",
+        'server:m@http://127.0.0.1:9/v1?extra={"api_key":"hunter2"}',
+        "server:m@http://[::1/v1",
+        "server:m@http://127.0.0.1:99999/v1",
+        "server:m@http://127.0.0.1:9/v1?timeout=abc",
+        "server:m@http://127.0.0.1:9/v1?concurrency=1.5",
+        "server:m@http://127.0.0.1:9/v1?can_force=maybe",
+        'server:m@http://127.0.0.1:9/v1?extra="abc"',
+    ],
+)
+def test_secrets_and_what_cannot_be_an_endpoint_are_refused(spec: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        open_engine(spec)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_log_probabilities_that_are_none_are_not_believed() -> None:
+    for top in ({"7": 3.0}, {"7": 1e5}, {"7": 0.0, "8": 0.0}):
+        with ChatServer(lambda ask, top=top: Answer("7", positions=[("7", top)])) as server:
+            ((_, found),) = engine(server).choice_logprobs(rows(1), ["7", "8"])
+        assert found.from_text

@@ -306,6 +306,8 @@ def test_a_judge_error_is_its_rows_is_not_stored_and_is_asked_for_again(tmp_path
     asked = rows(5)
     opened = Run(tmp_path / "run", config(asked))
     predictions = {row["id"]: f"cup {n}" for n, row in enumerate(asked)}
+    for name, text in predictions.items():
+        opened.answers_file.append({"id": name, "prediction": text, "error": None})
     failing = scripted_judge("cup 3")
     judge = Judge(failing, OURS, "score")
     found = list(judge_rows(judge, asked, predictions, opened, VerdictStore(tmp_path / "store", judge.key)))

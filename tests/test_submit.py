@@ -111,6 +111,17 @@ def test_a_hub_that_does_not_answer_is_one_line(judged: Callable[..., Path]) -> 
     assert "easg-bench: the Hugging Face Hub cannot be reached: " in done.stderr
 
 
+def test_an_empty_name_is_no_repo(judged: Callable[..., Path]) -> None:
+    with pytest.raises(ValueError, match="--to is empty"):
+        submit.plan(HfApi(), " ", [bundle(judged())])
+
+
+def test_half_a_surrogate_pair_in_an_answer_can_be_published(judged: Callable[..., Path]) -> None:
+    text, answers = bundle(judged(say=lambda question: "a \ud83d cup"))
+    assert submit.read_answers(io.BytesIO(answers))["prediction"][0].as_py() == "a ? cup"
+    assert submit.plan(HfApi(), ".", [(text, answers)]).files
+
+
 def test_a_folder_that_is_not_there_is_no_repo(tmp_path: Path, judged: Callable[..., Path]) -> None:
     text, answers = bundle(judged())
     with pytest.raises(FileNotFoundError, match=r"no folder .*board: give one that is there, or .* ORG/REPO"):

@@ -49,6 +49,7 @@ from videoqa.runs import (
     result,
     scored,
     shard_of,
+    short_hash,
     write_json,
     write_text,
 )
@@ -504,6 +505,8 @@ def _asked(rows: list[Row], settings: dict[str, Any]) -> list[Row]:
 def _policy(prompt: str, frames: str, videos: Path | None) -> framing.Policy | None:
     """Which frames a prompt shows that shows any; checked before a model is loaded."""
     if prompt not in VIDEO_PROMPTS:
+        if videos is not None or frames != str(framing.DEFAULT):
+            raise ValueError(f"--videos and --frames are for the prompts {', '.join(VIDEO_PROMPTS)}, not for {prompt}")
         return None
     if videos is None:
         raise ValueError(f"the prompt {prompt} shows frames: give --videos, the folder of the videos")
@@ -570,6 +573,9 @@ def _judge_run(run: Run, judge: Judge, store: Path | None, explain: int) -> None
         failed = _rate(judge, rows, run, store, explain)
     report([run.folder])
     _finish(failed, run.folder)
+    answers = run.answers()
+    if any(answers.get(row["id"], {"error": "not asked"})["error"] is not None for row in rows):
+        raise typer.Exit(3)
 
 
 def _rate(judge: Judge, rows: list[Row], run: Run, store: Path | None, explain: int) -> int:
@@ -607,8 +613,9 @@ def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
     items = [Item(r["question"], r["answer"], answers[r["id"]]["prediction"], r["context"]) for r in wanted]
     given = [verdicts[r["id"]] for r in wanted]
     for index, text in tqdm(judge.explain(items, given), total=len(items), desc="explanations", unit="row"):
-        line = line_of(replace(given[index], explanation=text))
-        run.verdicts_file.append({"id": wanted[index]["id"], "of": "answer", "judge": judge.key, **line})
+        digest = short_hash(items[index].prediction or "")
+        line = {"id": wanted[index]["id"], "of": "answer", "judge": judge.key, "rated": digest}
+        run.verdicts_file.append(line | line_of(replace(given[index], explanation=text)))
 
 
 def _finish(failed: int, out: Path) -> None:
@@ -628,9 +635,10 @@ def _console() -> Any:
 
 def _differences(found: scoring.Comparison, a: Path, b: Path) -> Any:
     """Relative scores of two runs side by side with their difference."""
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=f"{a} minus {b}, relative score x 100")
+    table = Table(title=f"{escape(str(a))} minus {escape(str(b))}, relative score x 100")
     table.add_column("")
     for name in ("rows", "clips", "A", "B", "A - B", "95% interval", "p"):
         table.add_column(name, justify="right")

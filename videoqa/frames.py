@@ -63,16 +63,18 @@ class Policy:
             raise ValueError(f"frames: give exactly one of n, fps and seconds, not {' and '.join(given) or 'none'}")
         if self.n is not None and self.n < 1:
             raise ValueError(f"frames: n must be at least 1, not {self.n}")
-        if self.fps is not None and not (math.isfinite(self.fps) and self.fps > 0):
-            raise ValueError(f"frames: fps must be above 0, not {self.fps}")
+        if self.fps is not None and not 0 < self.fps <= 10_000:
+            raise ValueError(f"frames: fps must be above 0, not {self.fps}; and at most 10,000")
         if self.cap is not None and (self.fps is None or self.cap < 1):
             raise ValueError(f"frames: cap goes with fps and must be at least 1, not {self.cap}")
         if self.pad and self.n is None:
             raise ValueError("frames: pad goes with n, which says up to how many")
         if self.seconds is not None:
-            good = all(math.isfinite(s) and s >= 0 for s in self.seconds)
+            good = all(0 <= s <= 1e6 for s in self.seconds)
             if not self.seconds or not good or list(self.seconds) != sorted(set(self.seconds)):
-                raise ValueError(f"frames: seconds must be 0 or more and ascend, not {list(self.seconds)}")
+                raise ValueError(
+                    f"frames: seconds must be 0 or more, at most 1e6, and ascend, not {list(self.seconds)}"
+                )
 
     @classmethod
     def parse(cls, text: str) -> Policy:

@@ -423,8 +423,10 @@ class Judge:
 
     @property
     def _start(self) -> str:
-        forced = self.engine.can_force and (self.mode == "dist" or not self.rubric.start_in_dist_only)
-        return self.rubric.start if forced else ""
+        """What the reply is made to begin with. Of an engine that cannot do that, `dist` reads what comes behind it."""
+        if self.mode == "dist":
+            return self.rubric.start
+        return self.rubric.start if self.engine.can_force and not self.rubric.start_in_dist_only else ""
 
     def read(self, text: str) -> Verdict:
         """The verdict in a reply, by this judge's way of reading."""

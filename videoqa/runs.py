@@ -47,12 +47,14 @@ class Lines:
 
     Every record is one write to a file opened for appending, under a lock; what cannot be written whole is taken back.
     A last line that was cut off when a process died is dropped: by `read` with a warning, by `append` for good. Text is
-    escaped to ASCII, so the locale, U+2028 and lone surrogates do no harm. `keys` are what every record must have.
+    escaped to ASCII, so the locale, U+2028 and lone surrogates do no harm. `keys` are what every record must have,
+    `kinds` of which type the values of some keys must be.
     """
 
-    def __init__(self, path: Path, *keys: str) -> None:
+    def __init__(self, path: Path, *keys: str, kinds: Mapping[str, Any] | None = None) -> None:
         self.path = path
         self.keys = keys
+        self.kinds = kinds or {}
 
     def read(self) -> list[dict[str, Any]]:
         """All whole records. Anything else, but for a last line that was cut off, is an error with its line number."""
@@ -72,6 +74,9 @@ class Lines:
                 raise ValueError(f"{self.path}, line {number}: not a JSON object: {line[:60].decode(errors='replace')}")
             if missing := [key for key in self.keys if key not in record]:
                 raise ValueError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
+            for key, kind in self.kinds.items():
+                if key in record and not isinstance(record[key], kind):
+                    raise ValueError(f"{self.path}, line {number}: {key} cannot be {record[key]!r}"[:300])
             records.append(record)
         return records
 
@@ -102,7 +107,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
     """The JSON object in a line; None if it is none."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
@@ -131,6 +136,14 @@ def write_text(path: Path, text: str) -> None:
 # -- a run ------------------------------------------------------------------------------------------------------------
 
 
+ANSWER_KINDS = {"id": str, "prediction": str | None, "error": str | None, "located": str}
+VERDICT_KINDS = {
+    **{"id": str, "of": str, "judge": str, "status": str, "explanation": str, "raw": str},
+    **dict.fromkeys(("score", "most_likely", "mass"), float | int | None),
+    "probabilities": list | None,
+}
+
+
 class RunMismatch(ValueError):
     """The folder holds a run of something else."""
 
@@ -156,8 +169,10 @@ class Run:
             write_json(path, config)
             self.config = config
         self.questions_file = Lines(self.folder / "questions.jsonl")
-        self.answers_file = Lines(self.folder / "answers.jsonl", "id", "prediction", "error")
-        self.verdicts_file = Lines(self.folder / "verdicts.jsonl", "id", "of", "judge", "score", "status")
+        self.answers_file = Lines(self.folder / "answers.jsonl", "id", "prediction", "error", kinds=ANSWER_KINDS)
+        self.verdicts_file = Lines(
+            self.folder / "verdicts.jsonl", "id", "of", "judge", "score", "status", kinds=VERDICT_KINDS
+        )
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -184,8 +199,10 @@ class Run:
         if not first.exists():
             return first
         found = _record(first.read_bytes())
-        if found is None or "judge" not in found:
+        if found is None or not isinstance(found.get("judge"), dict) or "key" not in found["judge"]:
             raise ValueError(f"{first} is no result: delete it and judge again, the verdicts are kept")
+        if found.get("format", results.FORMAT) != results.FORMAT:
+            raise ValueError(f"{first} was written by a newer easg-bench (format {found['format']}): update")
         if found["judge"]["key"] == judge:
             return first
         return self.folder / f"scores-{short_hash(judge)}.json"
@@ -194,8 +211,14 @@ class Run:
 def _run_config(path: Path) -> dict[str, Any]:
     """What a run's config.json holds; many other folders have a file of this name."""
     found = _record(path.read_bytes())
+    kinds = {**dict.fromkeys(("data", "revision", "model", "prompt"), str), "config": str, "limit": int | None}
     if found is None or not {"data", "revision", "model", "prompt"} <= set(found):
         raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
+    if found.get("format", 1) != 1:
+        raise RunMismatch(f"{path} was written by a newer easg-bench (format {found['format']}): update")
+    for key, kind in (kinds | {"shard": str | None, "rows": int}).items():
+        if key in found and not isinstance(found[key], kind):
+            raise RunMismatch(f"{path}: {key} cannot be {found[key]!r}"[:300])
     return found
 
 
@@ -233,7 +256,7 @@ class VerdictStore:
     """What one judge said of which prompt, for all runs. Errors are not kept, so that they are tried again."""
 
     def __init__(self, folder: str | Path, judge: str) -> None:
-        self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl")
+        self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl", kinds=VERDICT_KINDS | {"prompt": str})
         self._known: dict[str, Verdict] = {}
         for line in self._lines.read():
             if line.get("format", STORE_FORMAT) != STORE_FORMAT:
@@ -378,20 +401,25 @@ def judge_rows(
 ) -> Iterator[tuple[str, Verdict]]:
     """Rate the answers and, for the calibration, the ground truths that the run has no verdict on yet. Both go to the
     judge together, since the rows of a clip share their prompt's beginning. Judge errors are tried again."""
-    asked: list[tuple[Row, str]] = []
+    asked: list[tuple[Row, str, str]] = []
     items = []
     for of in ("answer", "truth"):
         known = run.verdicts(judge.key, of)
+        lines = (v for v in run.verdicts_file.read() if v["judge"] == judge.key and v["of"] == of)
+        rated = {line["id"]: line.get("rated") for line in lines}  # None: an imported verdict
         for row in rows:
             if of == "answer" and row["id"] not in predictions:
                 continue
-            if row["id"] not in known or known[row["id"]].status == "judge_error":
-                text = predictions[row["id"]] if of == "answer" else row["answer"]
-                asked.append((row, of))
+            text = predictions[row["id"]] if of == "answer" else row["answer"]
+            digest = short_hash(text or "")
+            stale = rated.get(row["id"]) not in (None, digest)
+            if row["id"] not in known or known[row["id"]].status == "judge_error" or stale:
+                asked.append((row, of, digest))
                 items.append(Item(row["question"], row["answer"], text, row["context"]))
     for index, verdict in rate_once(judge, items, store):
-        row, of = asked[index]
-        run.verdicts_file.append({"id": row["id"], "of": of, "judge": judge.key, **line_of(verdict)})
+        row, of, digest = asked[index]
+        line = {"id": row["id"], "of": of, "judge": judge.key, "rated": digest, **line_of(verdict)}
+        run.verdicts_file.append(line)
         yield row["id"], verdict
 
 
@@ -415,11 +443,12 @@ def calibration(judge: str, rows: Sequence[Row], truths: Mapping[str, Verdict]) 
 def result(run: Run, rows: Sequence[Row], judge: Mapping[str, Any]) -> dict[str, Any]:
     """What scores.json holds (videoqa.results): equation 1 on the run's verdicts by the judge that `judge` describes,
     and everything that a number needs to be compared with another."""
+    answers = run.answers()
     given, truths = (run.verdicts(judge["key"], of) for of in ("answer", "truth"))
+    given = {name: v for name, v in given.items() if answers.get(name, {"error": "not asked"})["error"] is None}
     scale = calibration(judge["key"], rows, truths)
     scores = summarize(scored(rows, given), scale, key=scale.key)
     masses = [v.mass for v in given.values() if v.mass is not None]
-    answers = run.answers()
     errors = [answers.get(row["id"], {"error": "not asked"})["error"] for row in rows]
     replies = {name: line["located"] for name, line in answers.items() if "located" in line}
     command = " ".join(" ".join(sys.argv).split())

@@ -93,14 +93,19 @@ def answer_table(
         lines.append(
             {
                 **{k: row[k] for k in ("id", "clip", "type")},
-                "prediction": answers.get(row["id"], {}).get("prediction"),
+                "prediction": _whole(answers.get(row["id"], {}).get("prediction")),
                 "score": verdict and verdict.score,
                 "status": verdict and verdict.status,
-                "explanation": (verdict and verdict.explanation) or None,
+                "explanation": _whole(verdict.explanation if verdict else None) or None,
                 "truth_score": truth and truth.score,
             }
         )
     return pa.Table.from_pylist(lines, schema=_schema())
+
+
+def _whole(text: str | None) -> str | None:
+    """The text without half surrogate pairs, which UTF-8 cannot write."""
+    return text and text.encode("utf-8", "replace").decode()
 
 
 def answer_bytes(table: pa.Table) -> bytes:
@@ -194,6 +199,8 @@ def plan(api: HfApi, repo: str, found: Sequence[tuple[bytes, bytes | None]]) -> 
             wanted[folder][f"{folder}/answers.parquet"] = answers
         wanted[folder][f"{folder}/scores.json"] = text
         titles.append(f"{result.name} ({result.prompt}), {content_hash(text)}")
+    if not repo.strip():
+        raise ValueError("--to is empty: give a dataset repo as ORG/REPO, or a folder")
     if repo.startswith((".", "/", "~")) and not Path(repo).is_dir():
         raise FileNotFoundError(f"no folder {repo}: give one that is there, or a dataset repo as ORG/REPO")
     if Path(repo).is_dir():

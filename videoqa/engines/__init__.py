@@ -11,6 +11,7 @@ known, in any order, each with the index of its conversation, so that the caller
 from __future__ import annotations
 
 import json
+import re
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,9 @@ class Engine(Protocol):
         ...
 
 
+NO_SECRET = ("api_key_variable", "max_new_tokens", "max_tokens", "max_completion_tokens", "skip_special_tokens")
+
+
 def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_size: int = 8) -> Engine:
     """The engine that a short text names:
 
@@ -101,7 +105,10 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
             options[key] = json.loads(text)
         except ValueError:
             options[key] = text
-    if "api_key" in options:  # what is run is written into its results, and these are published
+    given = [*options, *(options["extra"] if isinstance(options.get("extra"), dict) else [])]
+    if any(
+        re.search("key|token|secret|password|auth", name, re.I) and name not in NO_SECRET for name in given
+    ):  # what is run is written into its results, and these are published
         raise ValueError(
             "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
             "environment variable with ?api_key_variable=..."
@@ -121,5 +128,5 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
         from videoqa.engines.transformers import TransformersEngine
 
         return TransformersEngine(name, **{"dtype": dtype, "device": device, "batch_size": batch_size, **options})
-    except TypeError as error:
-        raise ValueError(f"{spec!r}: {error}") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{spec.partition('?')[0]!r} with the options {', '.join(options)}: {error}") from error

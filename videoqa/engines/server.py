@@ -84,13 +84,26 @@ class ServerEngine:
     ) -> None:
         import httpx
 
-        url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
+        try:
+            url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
+        except httpx.InvalidURL as error:
+            raise ValueError(f"base_url is no address: {error}") from error
+        if url.userinfo:  # it would stand in every result
+            raise ValueError("base_url must not hold a user or a password: put a key into the environment variable")
+        if url.port is not None and not 0 < url.port < 65536:
+            raise ValueError(f"base_url names port {url.port}; ports are 1 to 65535")
         if url.scheme not in ("http", "https") or not url.host:
             raise ValueError(
                 "base_url must begin with http:// or https:// and name a host, such as http://127.0.0.1:8000/v1"
             )
-        if concurrency < 1 or tries < 1:
-            raise ValueError(f"concurrency and tries must be at least 1, not {concurrency} and {tries}")
+        for name, value in (("concurrency", concurrency), ("tries", tries)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        for name, number in (("timeout", timeout), ("wait", wait)):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
+                raise ValueError(f"{name} must be a number of seconds, not {number!r}")
+        if not isinstance(can_force, bool) or not isinstance(extra or {}, Mapping):
+            raise ValueError(f"can_force is true or false and extra a JSON object, not {can_force!r} and {extra!r}")
         self._key = (api_key or os.environ.get(api_key_variable, "")).strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ValueError("the api key holds blanks, line ends or characters that are not ASCII")
@@ -278,7 +291,7 @@ class ServerEngine:
             if not isinstance(choice["message"].get("content") or "", str):
                 raise TypeError("content is no text")
             counts = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise _Passing(self._without_key(f"not a chat completion: {response.text[:200]!r}")) from error
         return choice, counts
 
@@ -399,11 +412,16 @@ def _positions(choice: Mapping[str, Any]) -> list[tuple[str, Top]]:
     server reports nothing or in another form."""
     try:
         positions = choice["logprobs"]["content"]
-        return [
+        found: list[tuple[str, Top]] = [
             (p["token"], {t["token"]: float(t["logprob"]) for t in [*(p["top_logprobs"] or []), p]}) for p in positions
         ]
     except (LookupError, TypeError, ValueError):
         return []
+    for _, top in found:
+        sure = sum(math.exp(min(value, 1.0)) for value in top.values())
+        if not all(isinstance(token, str) for token in top) or not sure < 1.01:  # no log-probabilities at all
+            return []
+    return found
 
 
 def _behind(start: str, positions: list[tuple[str, Top]]) -> list[tuple[str, Top]]:
