@@ -64,13 +64,14 @@ def memory(pid: int) -> float:
 def watch(url: str, until: float, pages: list[float], filters: list[float], errors: list[str]) -> None:
     """One viewer."""
     rng = random.Random(threading.get_ident())
+    tab = f"{rng.getrandbits(64):x}"  # as a browser tab has one
     with httpx.Client(base_url=url, timeout=30) as client:
         try:
             start = time.perf_counter()
             client.get("/").raise_for_status()
             pages.append(time.perf_counter() - start)
             while time.perf_counter() < until:
-                asked: dict[str, Any] = {"data": [None, f"model-{rng.randrange(MODELS)}", [], []]}
+                asked: dict[str, Any] = {"data": [None, f"model-{rng.randrange(MODELS)}", [], []], "session_hash": tab}
                 start = time.perf_counter()
                 event = client.post("/gradio_api/call/rank", json=asked).raise_for_status().json()["event_id"]
                 text = client.get(f"/gradio_api/call/rank/{event}").raise_for_status().text
@@ -122,19 +123,26 @@ def main() -> None:
             pages: list[float] = []
             filters: list[float] = []
             errors: list[str] = []
-            watch(url, time.perf_counter() + 2, [], [], errors)  # one viewer alone first
+            watch(url, time.perf_counter() + 5, pages, filters, errors)  # one viewer alone first
+            print(told("alone: pages", pages))
+            print(told("alone: filters", filters))
+            pages, filters = [], []
             before, until = memory(server.pid), time.perf_counter() + seconds
             threads = [
                 threading.Thread(target=watch, args=(url, until, pages, filters, errors)) for _ in range(viewers)
             ]
             for thread in threads:
                 thread.start()
+            time.sleep(seconds / 2)
+            half = memory(server.pid)
             for thread in threads:
                 thread.join()
             print(f"{viewers} viewers for {seconds:.0f} s; errors: {len(errors)} {errors[:2]}")
             print(told("pages", pages))
             print(told("filters", filters))
-            print(f"memory of the server: {before:.0f} MB before, {memory(server.pid):.0f} MB after")
+            print(
+                f"memory of the server: {before:.0f} MB before, {half:.0f} at half time, {memory(server.pid):.0f} after"
+            )
         finally:
             server.terminate()
             server.wait(30)
