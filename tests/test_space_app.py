@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-dev-shm-usage",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
