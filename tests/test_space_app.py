@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -102,7 +101,7 @@ def demo(demo_data: Path, demo_videos: Path, tmp_path_factory: pytest.TempPathFa
     """The Space as `make space` starts it."""
     server, url = serve(None, demo_data, demo_videos, tmp_path_factory.mktemp("demo-space") / "log")
     yield url
-    server.send_signal(signal.SIGINT)
+    server.terminate()
     server.wait(30)
 
 
@@ -118,7 +117,7 @@ def crowded(demo_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     bad.write_text('{"format": 1, "model": "<script>alert(2)</script>", "kind": "<img src=x onerror=alert(3)>"}')
     server, url = serve(folder, demo_data, None, tmp_path_factory.mktemp("crowded-space") / "log")
     yield url
-    server.send_signal(signal.SIGINT)
+    server.terminate()
     server.wait(30)
 
 
