@@ -82,7 +82,7 @@ class Engine(Protocol):
         ...
 
 
-NO_SECRET = ("api_key_variable", "max_new_tokens", "max_tokens", "max_completion_tokens", "skip_special_tokens")
+SECRET = re.compile(r"api[_-]?key|(?:^|[_-])(?:key|token|secret|password|authorization)(?:$|[_-])", re.I)
 
 
 def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_size: int = 8) -> Engine:
@@ -106,10 +106,8 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
         except ValueError:
             options[key] = text
     given = [*options, *(options["extra"] if isinstance(options.get("extra"), dict) else [])]
-    if any(
-        re.search("key|token|secret|password|auth", name, re.I) and name not in NO_SECRET for name in given
-    ):  # what is run is written into its results, and these are published
-        raise ValueError(
+    if any(SECRET.search(name) and name != "api_key_variable" for name in given):
+        raise ValueError(  # what is run is written into its results, and these are published
             "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
             "environment variable with ?api_key_variable=..."
         )
