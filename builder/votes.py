@@ -385,6 +385,8 @@ def agreement(folder: Path, recorded: Mapping[str, Mapping[str, float]]) -> str:
     """
     from scipy.stats import spearmanr
 
+    if not folder.is_dir():
+        raise BuildError(f"{folder}: no such folder; --stages of a build names it, or OUT.stages")
     lines = [v for v in read(folder, "votes") if str(v["index"]) in recorded.get(v["clip"], {})]
     if not lines:
         raise BuildError(f"{folder}: no votes that the recorded ones know of")
