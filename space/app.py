@@ -59,7 +59,7 @@ CSS = """
 @media (max-width: 640px) {
     .gradio-container { padding: 4px !important }
     .tab-container button { padding: 0 7px !important; font-size: 13px !important } }
-input[role=listbox] { padding-right: 24px !important; text-overflow: ellipsis }
+.secondary-wrap input { padding-right: 24px !important; text-overflow: ellipsis }
 """
 
 
