@@ -404,16 +404,15 @@ def judge_rows(
     asked: list[tuple[Row, str, str]] = []
     items = []
     for of in ("answer", "truth"):
-        known = run.verdicts(judge.key, of)
         lines = (v for v in run.verdicts_file.read() if v["judge"] == judge.key and v["of"] == of)
-        rated = {line["id"]: line.get("rated") for line in lines}  # None: an imported verdict
+        known = {line["id"]: (line["status"], line.get("rated")) for line in lines}
         for row in rows:
             if of == "answer" and row["id"] not in predictions:
                 continue
             text = predictions[row["id"]] if of == "answer" else row["answer"]
             digest = short_hash(text or "")
-            stale = rated.get(row["id"]) not in (None, digest)
-            if row["id"] not in known or known[row["id"]].status == "judge_error" or stale:
+            status, rated = known.get(row["id"], ("judge_error", None))
+            if status == "judge_error" or rated not in (None, digest):  # None: an imported verdict
                 asked.append((row, of, digest))
                 items.append(Item(row["question"], row["answer"], text, row["context"]))
     for index, verdict in rate_once(judge, items, store):
