@@ -34,9 +34,12 @@ from scipy.stats import bootstrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import easg_bench
+from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
-from videoqa.judge import OURS, SCORE_LINE_TOKENS, Item, Judge, Rubric, Verdict, prompt, read_rubric
-from videoqa.runs import Row, even_sample
+from videoqa.judge import SCORE_LINE_TOKENS, Item, Judge, prompt
+from videoqa.reply import Verdict
+from videoqa.rows import Row, sample
+from videoqa.rubric import Rubric, read_rubric
 
 DATA = Path(__file__).resolve().parents[1] / "build" / "easg-bench"
 REFERENCE_TOKENS = 256
@@ -78,7 +81,7 @@ def pick(rows: Sequence[Row], clips: int, per_clip: int) -> list[Item]:
         raise SystemExit(f"only {len(enough)} clips have {per_clip} rows: give fewer --clips or --rows")
     items = []
     for n in range(clips):
-        chosen = even_sample(enough[n * len(enough) // clips], per_clip)
+        chosen = sample(enough[n * len(enough) // clips], per_clip)
         for row, other in zip(chosen, chosen[1:] + chosen[:1], strict=True):
             items.append(Item(row["question"], row["answer"], other["answer"], row["context"]))
     return items

@@ -33,7 +33,7 @@ MODELS, FILES = 60, 2_000
 
 def fill(folder: Path) -> None:
     """Write the result files: every model under judges and prompts, newer and older ones."""
-    from videoqa.scores import TYPES
+    from videoqa.benchmarks.easg.published import TYPES
 
     rng = random.Random(0)
     template = next((ROOT / "space" / "demo").rglob("scores.json")).read_text(encoding="utf-8")

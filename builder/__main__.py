@@ -183,7 +183,7 @@ def spans(
     """Write where each clip starts in its video, out of the two frame numberings of the EASG release."""
     from builder.annotations import read_clips
     from builder.spans import clip_spans
-    from videoqa.fetch import sources_folder
+    from videoqa.benchmarks.easg.sources import sources_folder
 
     source = source or sources_folder()
     clips, _ = read_clips(source / USUAL_NAMES["annotations"])
@@ -275,7 +275,7 @@ def stats(
 
 def _write(folder: Path, contents: dict[str, Any]) -> None:
     """{role: content} as JSON files under their usual names."""
-    from videoqa.runs import write_json
+    from videoqa.files import write_json
 
     for role, content in contents.items():
         write_json(folder / USUAL_NAMES[role], content)

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 from builder.records import BuildError
 from videoqa.engines import Conversation, Engine, Reply
-from videoqa.judge import without_thinking
-from videoqa.runs import Lines, prompt_hash, short_hash
+from videoqa.files import Lines, short_hash
+from videoqa.reply import without_thinking
+from videoqa.store import prompt_hash
 
 DECISIONS = ("votes", "wording", "purpose", "generic", "attributes")  # the stages, in their order
 

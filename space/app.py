@@ -25,12 +25,12 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 import charts
 import gradio as gr
 import pandas as pd
-from leaderboard import Board, Entry, Results, leaderboard, paper, shown
+from leaderboard import TRACK, TYPES, Board, Entry, Results, leaderboard, paper, shown
 from questions import MOST, Questions
 
+from videoqa.files import Lines
 from videoqa.results import Result, parse
-from videoqa.runs import Lines, verdict_of
-from videoqa.scores import TYPES
+from videoqa.store import verdict_of
 from videoqa.submit import (
     Plan,
     answer_bytes,
@@ -46,7 +46,6 @@ HERE = Path(__file__).parent
 DEMO = str(HERE / "demo")
 UPLOAD_LIMIT = "20mb"
 PAPER = "The paper's judge (its Tables 2 and 3)"
-KINDS = ("language-only", "video", "two-stage")
 WHY_GROUPS = (
     "A score means something only beside scores of the **same judge, mode, rubric and questions**: another judge gives "
     "other numbers to the same answers. So results are ranked within one such group at a time; choose it here."
@@ -270,7 +269,7 @@ class App:
             said = {str(line["id"]): {"prediction": line.get("prediction")} for line in Lines(answers).read()}
             given: dict[str, dict[str, Any]] = {"answer": {}, "truth": {}}
             for line in Lines(verdicts).read():
-                if line["judge"] == result.judge.key:
+                if line["judge"] == result.scorer:
                     verdict = verdict_of(line)
                     if verdict.score is not None and not math.isfinite(verdict.score):
                         raise ValueError(f"verdicts.jsonl: the score of {line['id']!r} is {verdict.score}")
@@ -334,7 +333,7 @@ def build(app: App) -> gr.Blocks:
                 group = gr.Dropdown(names, value=first, label="Judge, mode, rubric and questions", elem_id="group")
                 with gr.Row():
                     search = gr.Textbox(label="Search models", placeholder="part of a name", elem_id="search", scale=2)
-                    kinds = gr.CheckboxGroup(list(KINDS), label="Kind (none: all)", elem_id="kinds", scale=2)
+                    kinds = gr.CheckboxGroup(list(TRACK.kinds), label="Kind (none: all)", elem_id="kinds", scale=2)
                     prompts = gr.Dropdown(label="Prompt (none: all)", multiselect=True, elem_id="prompts", scale=1)
                 board = gr.Dataframe(
                     app.rank(first, "", [], []),

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
-from leaderboard import COLUMNS, Entry
+from leaderboard import COLUMNS, TRACK, TYPES, Entry
 from questions import Action
-
-from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES
 
 GREY = "#858d95"  # readable on white and on black
 KINDS = {
@@ -52,12 +50,12 @@ def series(entries: Sequence[Entry] | None) -> list[Series]:
     """What the charts draw of a group's entries, or of the paper's rows (None)."""
     found: list[Series] = []
     if entries is None:
-        found += [(row.model, row.kind, dict(row.scores), {}) for row in PAPER_TABLE2]
-        two = (row for row in PAPER_TABLE3 if row.prompting == "two-stage")
+        found += [(row.model, row.kind, dict(row.scores), {}) for row in TRACK.published if not row.way]
+        two = (row for row in TRACK.published if row.way == "two-stage")
         return found + [(row.model, "two-stage", dict(row.scores), {}) for row in two]
     for entry in entries:
-        summaries = {n: s for n in COLUMNS if (s := entry.result.column(n)) and s.relative is not None}
-        scores = {n: s.relative for n, s in summaries.items() if s.relative is not None}
+        summaries = {n: s for n in COLUMNS if (s := entry.result.column(n)) and s.value is not None}
+        scores = {n: s.value for n, s in summaries.items() if s.value is not None}
         found.append(
             (entry.result.label, entry.result.kind, scores, {n: s.interval for n, s in summaries.items() if s.interval})
         )
@@ -129,13 +127,13 @@ def two_stage(entries: Sequence[Entry] | None) -> go.Figure | None:
     none: before and after, the types that look back and ahead."""
     pairs: list[tuple[str, str, dict[str, float]]] = []
     if entries is None:
-        pairs = [(row.model, row.prompting, dict(row.scores)) for row in PAPER_TABLE3]
+        pairs = [(row.model, row.way, dict(row.scores)) for row in TRACK.published if row.way]
     else:
         two = {entry.result.name for entry in entries if entry.result.kind == "two-stage"}
         for entry in entries:
             if entry.result.name in two and entry.result.kind != "language-only":
                 way = "two-stage" if entry.result.kind == "two-stage" else "regular"
-                scores = {t: s.relative for t in ("before", "after") if (s := entry.result.column(t)) and s.relative}
+                scores = {t: s.value for t in ("before", "after") if (s := entry.result.column(t)) and s.value}
                 pairs.append((entry.result.name, way, scores))
     figure = go.Figure()
     for way, colour in (("regular", KINDS["video"][0]), ("two-stage", KINDS["two-stage"][0])):

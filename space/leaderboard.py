@@ -18,11 +18,14 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from videoqa.results import COLUMNS, Result, read
-from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Calibration, Scored, compare
+from videoqa.benchmark import track
+from videoqa.results import Result, read
+from videoqa.scores import Calibration, Scored, compare
 from videoqa.submit import check_answers, content_hash, read_answers
 
 SIGNIFICANT = 0.05
+TRACK = track()
+TYPES, COLUMNS = TRACK.types, TRACK.columns
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Board:
             found.setdefault(entry.result.group, []).append(entry)
 
         def rank(entry: Entry) -> tuple[int, float, str, str]:
-            return len(entry.result.types_missing), -(entry.result.avg.relative or 0), entry.result.label, entry.hash
+            return len(entry.result.types_missing), -(entry.result.avg.value or 0), entry.result.label, entry.hash
 
         ranked = {k: sorted(v, key=rank) for k, v in found.items()}
         return dict(sorted(ranked.items(), key=lambda pair: (-len(pair[1]), pair[0])))
@@ -117,10 +120,15 @@ def _paired(best: Entry, other: Entry) -> float | None:
     if best.answers is None or other.answers is None:
         return None
     truth = _scored(table(best.answers), "truth_score")
-    calibration = Calibration.of(best.result.group, truth)
+    calibration = Calibration.of(best.result.group, truth, types=TYPES)
     try:
         found = compare(
-            _scored(table(best.answers), "score"), _scored(table(other.answers), "score"), calibration, calibration
+            _scored(table(best.answers), "score"),
+            _scored(table(other.answers), "score"),
+            calibration,
+            calibration,
+            key=best.result.group,
+            types=TYPES,
         )
     except ValueError:
         return None
@@ -152,7 +160,7 @@ def leaderboard(
             continue
         if (kinds and result.kind not in kinds) or (prompts and result.prompt not in prompts):
             continue
-        scores = {name: (s.relative if (s := result.column(name)) else None) for name in COLUMNS}
+        scores = {name: (s.value if (s := result.column(name)) else None) for name in COLUMNS}
         lines.append(
             {
                 "#": rank,
@@ -194,9 +202,9 @@ def shown(frame: pd.DataFrame, entries: Sequence[Entry]) -> list[list[str]]:
 def paper() -> pd.DataFrame:
     """The paper's rows (Tables 2 and 3), whose judge and scale are the paper's own."""
     lines = []
-    for row in (*PAPER_TABLE2, *(row for row in PAPER_TABLE3 if row.prompting != "regular")):
+    for row in (row for row in TRACK.published if row.way != "regular"):
         scores = {name: row.scores.get(name) for name in TYPES}
-        lines.append({"Model": row.model, "Kind": row.kind, "Prompting": row.prompting, **scores, "Avg.": row.avg})
+        lines.append({"Model": row.model, "Kind": row.kind, "Prompting": row.way or "regular", **scores, "Avg.": row.avg})
     return pd.DataFrame(lines)
 
 

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from leaderboard import Entry, table
 
 import easg_bench
-from videoqa.frames import Policy, VideoError, clip_ends, find_video, read_frames, video_files
-from videoqa.runs import data_revision
+from videoqa.frames import Policy, VideoError, read_frames
+from videoqa.rows import revision
+from videoqa.videos import clip_ends, find_video, video_files
 
 MOST = 200  # questions in one list
 
@@ -112,7 +113,7 @@ class Questions:
                         "Answer": line["prediction"] or "(no answer)",
                         "Score": line["score"],
                         "Judge's reason": line["explanation"] or (line["status"] or "").replace("ok", ""),
-                        "Judge": entry.result.judge.key,
+                        "Judge": entry.result.scorer,
                     }
                 )
         columns = ["Model", "Answer", "Score", "Judge's reason", "Judge"]
@@ -126,7 +127,7 @@ class Questions:
         if entry.result.kind == "two-stage" and len(self.rows) == entry.result.data.rows:
             ids = frozenset(self.rows)
         if ids not in self._revisions:
-            self._revisions[ids] = data_revision([row for identifier, row in self.rows.items() if identifier in ids])
+            self._revisions[ids] = revision([row for identifier, row in self.rows.items() if identifier in ids])
         return self._revisions[ids] == entry.result.data.revision
 
 

@@ -1,5 +1,5 @@
 """The `lighteval custom` model for easg_bench_frames and easg_bench_two_stage; see videoqa/lighteval_model.py."""
 
-from videoqa.lighteval_model import VideoModel
+from videoqa.hosts.lighteval.model import VideoModel
 
 __all__ = ["VideoModel"]

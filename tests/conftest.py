@@ -145,8 +145,11 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
     a question, `rate` the probabilities of the scores for an answer."""
     import easg_bench
     from tests.scripted import Scripted
-    from videoqa.judge import OURS, Judge
-    from videoqa.runs import Run, answer_rows, data_revision, describe, judge_rows, result, write_json
+    from videoqa.benchmarks.easg.rubrics import OURS
+    from videoqa.files import write_json
+    from videoqa.judge import Judge
+    from videoqa.rows import revision
+    from videoqa.runs import Run, answer_rows, describe, judge_rows, result
 
     def make(
         name: str = "org/model",
@@ -160,7 +163,7 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
             "data": str(demo_data),
             "config": "default",
             "limit": None,
-            "revision": data_revision(rows),
+            "revision": revision(rows),
             "rows": len(rows),
             "model": name,
             "model_settings": {},

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from videoqa.scores import PAPER_SCALE, Scored
+from videoqa.benchmarks.easg.published import PAPER_SCALE
+from videoqa.scores import Scored
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_script import script_scores
 from typer.testing import CliRunner
+from videoqa.cli import app
 
 import easg_bench
 from builder.__main__ import app as builder_app
-from videoqa.answers_file import export_lines, import_run, read_script
-from videoqa.cli import app
-from videoqa.judge import Verdict
-from videoqa.runs import Run, RunMismatch, line_of, write_json
-from videoqa.scores import PAPER_KEY, PAPER_SCALE, Scored
+from videoqa.benchmarks.easg.published import PAPER_KEY, PAPER_SCALE
+from videoqa.benchmarks.easg.script_file import export_lines, read_script
+from videoqa.files import write_json
+from videoqa.imported import import_run
+from videoqa.reply import Verdict
+from videoqa.runs import Run, RunMismatch
+from videoqa.scores import Scored
+from videoqa.store import line_of
 
 Line = dict[str, Any]
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.scripted import Scripted
 from videoqa import asking
-from videoqa.asking import VIDEO_ERROR, Answer, Videos, ask
+from videoqa.asking import VIDEO_ERROR, Answer, ask
 from videoqa.frames import Policy
+from videoqa.videos import Videos
 
 
 def row(name: str, clip: str = "demo-tea", **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import judge_speed
-from videoqa.judge import Verdict
+from videoqa.reply import Verdict
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ import pytest
 from scripted import Scripted
 
 from videoqa import cli
+from videoqa.benchmarks.easg.published import PAPER_TABLE2, TYPES
 from videoqa.runs import Run
-from videoqa.scores import PAPER_TABLE2, TYPES
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = [

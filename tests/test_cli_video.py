@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from tests.scripted import Scripted
 from videoqa import cli, results
-from videoqa.runs import Run, RunMismatch, merge_runs, shard_of
+from videoqa.rows import shard
+from videoqa.runs import Run, RunMismatch, merge_runs
 
 
 def script(asked: Any, _: int) -> str:
@@ -108,17 +109,17 @@ def test_shards_of_different_runs_are_told_apart(tmp_path: Path) -> None:
 
 def test_every_clip_is_in_one_shard() -> None:
     rows = [{"clip": f"c{n // 3}", "id": n} for n in range(30)]
-    parts = [shard_of(rows, f"{n}/4") for n in range(1, 5)]
+    parts = [shard(rows, f"{n}/4") for n in range(1, 5)]
     assert sorted(row["id"] for part in parts for row in part) == list(range(30))
     for part in parts:
         assert all(sum(row["clip"] == other["clip"] for other in part) == 3 for row in part)
-    assert shard_of(rows, None) == rows
+    assert shard(rows, None) == rows
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
 def test_a_wrong_shard_says_what_is_allowed(shard: str) -> None:
     with pytest.raises(ValueError, match="from 1/4 to 4/4"):
-        shard_of([], shard)
+        shard([], shard)
 
 
 @pytest.mark.parametrize(

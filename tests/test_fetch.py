@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 from typer.testing import CliRunner
+from videoqa.fetch import RUBRIC, SPANS, VOTES
 
 from videoqa import cli, fetch
-from videoqa.fetch import ANNOTATIONS, CHECKSUMS, NOTEBOOK, RUBRIC, SOURCES, SPANS, VOTES, Source
-from videoqa.judge import read_rubric
+from videoqa.benchmarks.easg.sources import ANNOTATIONS, NOTEBOOK, SOURCES
+from videoqa.download import CHECKSUMS
+from videoqa.rubric import read_rubric
+from videoqa.videos import Source
 
 RULE = "Give a mark from 1 to 10.\nOne line.\n"
 # the form of the public judge script, in other words

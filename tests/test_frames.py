@@ -21,19 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from videoqa.frames import (
-    DEFAULT,
-    Frames,
-    Policy,
-    Source,
-    VideoError,
-    check_videos,
-    clip_ends,
-    find_video,
-    read_frames,
-    uid_list,
-    video_files,
-)
+from videoqa.frames import DEFAULT, Frames, Policy, VideoError, read_frames
+from videoqa.videos import Source, check_videos, clip_ends, find_video, uid_list, video_files
 
 av = pytest.importorskip("av", reason="the extra 'video' is not installed")
 from PIL import Image  # noqa: E402

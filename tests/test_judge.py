@@ -18,22 +18,10 @@ from hypothesis import strategies as st
 from public_script import script_scores
 from scripted import Scripted
 
-from videoqa.judge import (
-    OURS,
-    QUOTE,
-    Item,
-    Judge,
-    Rubric,
-    Sampling,
-    Verdict,
-    harmless,
-    prompt,
-    quoted,
-    read_as_script,
-    read_reply,
-    read_rubric,
-    without_thinking,
-)
+from videoqa.benchmarks.easg.rubrics import OURS, read_as_script
+from videoqa.judge import QUOTE, Item, Judge, harmless, prompt, quoted
+from videoqa.reply import Verdict, read_reply, without_thinking
+from videoqa.rubric import Rubric, Sampling, read_rubric
 from videoqa.scores import Calibration, Scored, summarize
 
 WORLDQA = Rubric(

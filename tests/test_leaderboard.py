@@ -21,8 +21,8 @@ from tests.hub_server import HubServer
 from tests.test_results import result as a_result
 from tests.test_submit import bundle
 from videoqa import submit
+from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse
-from videoqa.scores import TYPES
 
 pytest.importorskip("gradio", reason="the extra `space` is not installed")
 app = pytest.importorskip("app")
@@ -85,7 +85,7 @@ def test_a_cell_shows_the_score_with_its_interval_over_the_number_it_sorts_by(bo
     put(board, judged_by("j", "m", 8.0))
     (entries,) = leaderboard.load(board).groups().values()
     frame = leaderboard.leaderboard(entries)
-    assert frame["Avg."][0] == entries[0].result.avg.relative == 100.0
+    assert frame["Avg."][0] == entries[0].result.avg.value == 100.0
     low, high = entries[0].result.avg.interval
     assert leaderboard.shown(frame, entries)[0][3] == f"100.0 ({low:.0f}–{high:.0f})"
 
@@ -248,9 +248,9 @@ def test_the_action_that_an_indirect_question_asks_about_is_found(asked: Any) ->
 def test_the_demos_results_are_of_the_demos_questions(demo_data: Path) -> None:
     """Otherwise `make space` has no answers to show: answer and judge the demo again, `easg-bench submit RUN --to
     space/demo`, and remove the old ones."""
-    from videoqa.runs import data_revision
+    from videoqa.rows import revision
 
-    revision = data_revision(list(easg_bench.load(demo_data)))
+    revision = revision(list(easg_bench.load(demo_data)))
     board = leaderboard.load(Path(app.DEMO))
     assert not board.refused and {e.result.data.revision for e in board.entries} == {revision}
 

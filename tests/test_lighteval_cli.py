@@ -18,10 +18,10 @@ pytest.importorskip("lighteval")
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from typer.testing import CliRunner
+from videoqa.cli import app
 
 from videoqa import lighteval_run, lighteval_tasks
-from videoqa.cli import app
-from videoqa.logs import read_details
+from videoqa.hosts.logs import read_details
 from videoqa.runs import Run
 
 ROOT = Path(__file__).resolve().parents[1]

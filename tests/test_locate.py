@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.locate import locate_rows, read_time, score_time, summarize_located
+from videoqa.benchmarks.easg.locate import locate_rows, read_time, score_time, summarize_located
 
 TENTHS = st.integers(0, 36_000).map(lambda n: n / 10)
 

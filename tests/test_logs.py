@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 
 from tests.scripted import Scripted
 from videoqa import cli, results
-from videoqa.judge import Judge, Verdict
-from videoqa.logs import details_answers, import_details, lmms_answers
-from videoqa.runs import Run, describe, line_of
+from videoqa.hosts.logs import details_answers, import_details, lmms_answers
+from videoqa.judge import Judge
+from videoqa.reply import Verdict
+from videoqa.runs import Run, describe
+from videoqa.store import line_of
 
 FIRST = Judge(Scripted(lambda *_: "6\n", name="first"), mode="score")
 ROWS: list[dict[str, Any]] = [
@@ -72,7 +74,7 @@ def test_a_finished_run_becomes_a_run_folder_with_its_first_judge(tmp_path: Path
     assert answers[ROWS[2]["id"]]["error"] == "video_error: x"
     (file,) = results.files(run.folder)
     found = results.read(file)
-    assert found.avg.relative == pytest.approx(75.0) and found.avg.n == 3 and found.judge.key == FIRST.key
+    assert found.avg.value == pytest.approx(75.0) and found.avg.n == 3 and found.judge.key == FIRST.key
 
 
 def test_rejudging_loads_no_model_and_keeps_both_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +94,7 @@ def test_rejudging_loads_no_model_and_keeps_both_results(tmp_path: Path, monkeyp
     assert opened == ["second", "second"]
     both = [results.read(file) for file in results.files(tmp_path / "run")]
     assert [one.judge.model for one in both] == ["first", "second"]
-    assert [one.avg.relative for one in both] == pytest.approx([75.0, 40.0])
+    assert [one.avg.value for one in both] == pytest.approx([75.0, 40.0])
     assert all("easg-bench-" in one.judge.rubric for one in both)
     assert both[0].data.revision == both[1].data.revision
 

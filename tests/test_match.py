@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.annotations import read_clips
-from videoqa.match import PARTS, bases, match, match_scores, split_action, words
-from videoqa.scores import TYPES
+from videoqa.benchmarks.easg.match import PARTS, bases, match, match_scores, split_action, words
+from videoqa.benchmarks.easg.published import TYPES
 
 
 def same(a: str, b: str) -> bool:

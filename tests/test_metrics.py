@@ -17,9 +17,11 @@ import evaluate
 import pytest
 from scripted import Scripted
 
-from videoqa.judge import OURS, QUOTE
-from videoqa.runs import default_store
-from videoqa.scores import PAPER_SCALE, TYPES, Calibration, Scored
+from videoqa.benchmarks.easg.published import PAPER_SCALE, TYPES
+from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.judge import QUOTE
+from videoqa.scores import Calibration, Scored
+from videoqa.store import default_store
 
 ROOT = Path(__file__).resolve().parents[1]
 METRICS = ROOT / "metrics"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa import prompts
+from videoqa.benchmarks.easg import prompts
 
 
 @pytest.mark.parametrize(

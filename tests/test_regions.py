@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
+from videoqa.cli import app
 
 import easg_bench
 from builder.__main__ import app as builder_app
 from demo import scenes
-from videoqa.cli import app
-from videoqa.frames import Policy, Source, VideoError, clip_ends, find_video, read_frames, video_files
+from videoqa.frames import Policy, VideoError, read_frames
 from videoqa.regions import _place, describe, draw_boxes, marked_frames
+from videoqa.videos import Source, clip_ends, find_video, video_files
 
 Row = dict[str, Any]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from videoqa.cli import main
 
 import easg_bench
 from tests.test_results import result as a_result
 from videoqa import report
-from videoqa.cli import main
+from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import Result, parse, read
 from videoqa.runs import Run
-from videoqa.scores import TYPES
 
 EVIL = '<script>alert("x")</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) "\' & {{ 7*7 }}'
 
@@ -156,7 +156,7 @@ def test_csv_has_every_digit_and_no_formula() -> None:
     (one,) = [parse(json.dumps(a_result("=1+1", {t: [1 / 3 + 3, 2 / 3 + 5] for t in TYPES})).encode(), "x")]
     lines = list(csv.DictReader(io.StringIO(report.to_csv([one]))))
     assert [line["type"] for line in lines] == [*TYPES, "Avg."]
-    assert [float(line["relative"]) for line in lines] == [s.relative for s in map(one.column, report.COLUMNS) if s]
+    assert [float(line["relative"]) for line in lines] == [s.value for s in map(one.column, report.COLUMNS) if s]
     assert lines[0]["model"] == "'=1+1"
 
 

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.results import MAX_BYTES, files, from_lighteval, parse, read, read_each
-from videoqa.scores import TYPES, Calibration, Scored, summarize
+from videoqa.benchmarks.easg.published import TYPES
+from videoqa.hosts.lighteval.results import from_lighteval
+from videoqa.results import MAX_BYTES, files, parse, read, read_each
+from videoqa.scores import Calibration, Scored, summarize
 
 
 def result(model: str = "org/model", scores: dict[str, list[float]] | None = None, **changed: Any) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def test_a_result_comes_back_with_every_digit() -> None:
     data = result(scores={t: [1 / 3 + 4, 2 / 7 + 5] for t in TYPES})
     found = parse(text(data), "x")
     assert json.loads(found.model_dump_json(exclude_unset=True)) == json.loads(text(data))
-    assert found.column("before").relative == data["types"]["before"]["relative"]  # type: ignore[union-attr]
+    assert found.column("before").value == data["types"]["before"]["relative"]  # type: ignore[union-attr]
     assert found.column("Avg.") is found.avg
 
 
@@ -105,7 +107,7 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("types.before.n", 7, "do not add up to n 7"),
         ("types.before.interval", [60.0, 40.0], "interval ends before it begins: 60.0 to 40.0"),
         ("types.elsewhere", {}, "types.elsewhere"),
-        ("avg.relative", 80.0, "avg.relative is 80.0, but the plain mean of the types is"),
+        ("avg.value", 80.0, "avg.value is 80.0, but the plain mean of the types is"),
         ("types_missing", ["before"], "types_missing is ['before'], but scored are"),
         ("kind", "psychic", "kind: should be 'language-only', 'video' or 'two-stage', not 'psychic'"),
         ("model", "m" * 100_000, "model: string should have at most 200 characters"),
@@ -205,8 +207,8 @@ def test_a_lighteval_result_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path.write_bytes(text(lighteval()))
     (found,) = read_each(path)
     assert (found.model, found.prompt, found.kind) == ("org/model", "narrations", "language-only")
-    assert found.types["before"].relative == 80.0 and found.types["before"].unreadable == 1
-    assert found.avg.relative == 70.0 and found.avg.interval == (65.0, 75.0) and found.avg.n == 10
+    assert found.types["before"].value == 80.0 and found.types["before"].unreadable == 1
+    assert found.avg.value == 70.0 and found.avg.interval == (65.0, 75.0) and found.avg.n == 10
     assert found.types_missing == ["purpose", "direct", "indirect"]
     assert found.date == "2026-11-29T23:21:28" and found.data.data == "org/easg-bench"
 
@@ -241,4 +243,4 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_in_words(field: str, v
     except ValueError as error:
         assert str(error).startswith("x: ")
     else:
-        assert math.isfinite(found.avg.relative or 0)
+        assert math.isfinite(found.avg.value or 0)

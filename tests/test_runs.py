@@ -25,26 +25,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import Scripted
 
-from videoqa.judge import OURS, Item, Judge, Verdict
-from videoqa.runs import (
-    Lines,
-    Run,
-    RunMismatch,
-    VerdictStore,
-    answer_rows,
-    data_revision,
-    describe,
-    even_sample,
-    judge_rows,
-    line_of,
-    prompt_hash,
-    rate_once,
-    result,
-    verdict_of,
-    write_json,
-    write_text,
-)
-from videoqa.scores import TYPES
+from videoqa.benchmarks.easg.published import TYPES
+from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.files import Lines, write_json, write_text
+from videoqa.judge import Item, Judge
+from videoqa.reply import Verdict
+from videoqa.rows import revision, sample
+from videoqa.runs import Run, RunMismatch, answer_rows, describe, judge_rows, result
+from videoqa.store import VerdictStore, line_of, prompt_hash, rate_once, verdict_of
 
 HERE = Path(__file__).parent
 STRANGE = "é “quoted” 🥄 a\u2028b c\ud800d 做饭"  # U+2028 ends a line for some; the lone surrogate is no UTF-8
@@ -66,7 +54,7 @@ def rows(n: int) -> list[dict[str, Any]]:
 
 
 def config(asked: list[dict[str, Any]], **changed: Any) -> dict[str, Any]:
-    known = {"data": "here", "config": "default", "limit": None, "rows": len(asked), "revision": data_revision(asked)}
+    known = {"data": "here", "config": "default", "limit": None, "rows": len(asked), "revision": revision(asked)}
     return {**known, "model": "scripted", "prompt": "blind", "max_new_tokens": 8, **changed}
 
 
@@ -514,7 +502,7 @@ def test_ten_kills_on_200_rows_lose_and_double_nothing(tmp_path: Path) -> None:
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=40), st.integers(1, 50))
 def test_a_sample_is_even_over_the_types_and_in_order(types: list[str], limit: int) -> None:
     asked = [{"id": n, "type": name} for n, name in enumerate(types)]
-    found = even_sample(asked, limit)
+    found = sample(asked, limit)
     ids = [row["id"] for row in found]
     assert len(found) == min(limit, len(types)) and ids == sorted(set(ids))
     counts, there = Counter(row["type"] for row in found), Counter(types)
@@ -524,20 +512,20 @@ def test_a_sample_is_even_over_the_types_and_in_order(types: list[str], limit: i
 
 def test_a_sample_is_spread_over_a_types_rows_and_never_empty() -> None:
     asked = [{"id": n, "type": "direct"} for n in range(100)]
-    assert [row["id"] for row in even_sample(asked, 4)] == [0, 25, 50, 75]
-    assert even_sample(asked, None) == asked
+    assert [row["id"] for row in sample(asked, 4)] == [0, 25, 50, 75]
+    assert sample(asked, None) == asked
     with pytest.raises(ValueError, match="limit 0: at least 1 row"):
-        even_sample(asked, 0)
+        sample(asked, 0)
 
 
 @pytest.mark.parametrize("name", ["id", "type", "question", "answer", "context"])
 def test_the_data_revision_changes_with_every_word_that_is_asked(name: str) -> None:
     asked = rows(3)
     texts = (asked[1][name], "x", "", STRANGE)
-    found = {data_revision([asked[0], {**asked[1], name: text}, asked[2]]) for text in texts}
-    assert len(found) == 4 and data_revision(asked) in found
-    assert data_revision([{**row, "frame": 3} for row in asked]) == data_revision(asked)
-    assert data_revision(asked[::-1]) == data_revision(asked)  # an imported run has its own order
+    found = {revision([asked[0], {**asked[1], name: text}, asked[2]]) for text in texts}
+    assert len(found) == 4 and revision(asked) in found
+    assert revision([{**row, "frame": 3} for row in asked]) == revision(asked)
+    assert revision(asked[::-1]) == revision(asked)  # an imported run has its own order
 
 
 # -- imports ----------------------------------------------------------------------------------------------------------

@@ -20,18 +20,9 @@ from hypothesis import strategies as st
 from public_script import script_scores
 
 import videoqa.scores
-from videoqa.judge import read_as_script
-from videoqa.scores import (
-    PAPER_KEY,
-    PAPER_SCALE,
-    PAPER_TABLE2,
-    PAPER_TABLE3,
-    TYPES,
-    Calibration,
-    Scored,
-    compare,
-    summarize,
-)
+from videoqa.benchmarks.easg.published import PAPER_KEY, PAPER_SCALE, PAPER_TABLE2, PAPER_TABLE3, TYPES
+from videoqa.benchmarks.easg.rubrics import read_as_script
+from videoqa.scores import Calibration, Scored, compare, summarize
 
 ONES = Calibration("judge", dict.fromkeys(TYPES, 1.0))
 OTHER = Calibration("other judge", dict.fromkeys(TYPES, 1.0))
@@ -89,8 +80,8 @@ def equation_1(scale: dict[str, float]) -> None:
     ]
     result = summarize(rows, Calibration(PAPER_KEY, scale), key=PAPER_KEY)
     by_hand = {name: statistics.fmean(100 * s / scale[name] for s in scores) for name, scores in hand_made.items()}
-    assert {name: summary.relative for name, summary in result.by_type.items()} == pytest.approx(by_hand, abs=1e-9)
-    assert result.avg.relative == pytest.approx(statistics.fmean(by_hand.values()), abs=1e-9)
+    assert {name: summary.value for name, summary in result.by_type.items()} == pytest.approx(by_hand, abs=1e-9)
+    assert result.avg.value == pytest.approx(statistics.fmean(by_hand.values()), abs=1e-9)
     assert result.types_missing == ()
     script = script_scores(rows, scale)
     assert {name: 100 * score.relative for name, score in script.items()} == pytest.approx(by_hand, abs=1e-9)
@@ -112,7 +103,7 @@ def test_the_papers_scale_is_the_published_one(upstream: Path) -> None:
 def test_the_ground_truth_under_its_own_calibration_scores_100() -> None:
     truth = simulated(0)
     result = summarize(truth, Calibration.of("judge", truth), key="judge")
-    assert [summary.relative for summary in result.by_type.values()] == pytest.approx([100] * 5)
+    assert [summary.value for summary in result.by_type.values()] == pytest.approx([100] * 5)
     assert result.avg.interval == pytest.approx((100, 100)), "the same clips are drawn for both, so nothing varies"
 
 
@@ -137,14 +128,14 @@ def test_an_unreadable_verdict_is_left_out_and_counted() -> None:
     rows = rows_of("direct", [8, None, 6])
     direct = summarize(rows, Calibration("judge", {"direct": 7.0}), key="judge").by_type["direct"]
     assert (direct.n, direct.n_scored, direct.unreadable) == (3, 2, 1)
-    assert (direct.mean, direct.relative) == (7, 100)
+    assert (direct.mean, direct.value) == (7, 100)
 
 
 def test_the_scripts_reading_counts_an_unreadable_verdict_as_zero_and_says_so() -> None:
     """Cases J05 and J11."""
     direct = script_scores(rows_of("direct", [8, None, 6]), {"direct": 7.0})["direct"]
     assert (direct.n, direct.unreadable_as_zero) == (3, 1)
-    assert direct.relative == pytest.approx((8 + 0 + 6) / 3 / 7)
+    assert direct.value == pytest.approx((8 + 0 + 6) / 3 / 7)
     zeros = script_scores(rows_of("direct", [None, None, None]))["direct"]
     assert (zeros.mean, zeros.relative, zeros.unreadable_as_zero) == (0, 0, 3)
 
@@ -156,7 +147,7 @@ def test_zeros_of_the_scripts_reading_are_in_the_mean_and_counted_as_unreadable(
     assert [verdict.score for verdict in verdicts] == [0, 0, 0]
     rows = [Scored(str(n), "a", "direct", v.score, v.status) for n, v in enumerate(verdicts)]
     direct = summarize(rows, Calibration("judge", {"direct": 7.0}), key="judge").by_type["direct"]
-    assert (direct.n, direct.n_scored, direct.unreadable, direct.mean, direct.relative) == (3, 0, 3, 0, 0)
+    assert (direct.n, direct.n_scored, direct.unreadable, direct.mean, direct.value) == (3, 0, 3, 0, 0)
 
 
 def test_empty_predictions_count_with_their_score_and_failed_calls_do_not() -> None:
@@ -175,9 +166,9 @@ def test_empty_predictions_count_with_their_score_and_failed_calls_do_not() -> N
 def test_a_type_of_which_nothing_was_read_has_no_score_and_is_named() -> None:
     result = summarize(rows_of("direct", [None], [None]) + rows_of("after", [4, 6], [5]), ONES, key="judge")
     direct = result.by_type["direct"]
-    assert (direct.n, direct.n_scored, direct.mean, direct.relative, direct.interval) == (2, 0, None, None, None)
+    assert (direct.n, direct.n_scored, direct.mean, direct.value, direct.interval) == (2, 0, None, None, None)
     assert result.types_missing == ("purpose", "direct", "indirect", "before")
-    assert (result.avg.n, result.avg.n_scored, result.avg.relative) == (5, 3, 500)
+    assert (result.avg.n, result.avg.n_scored, result.avg.value) == (5, 3, 500)
 
 
 def test_no_rows_at_all_give_no_score() -> None:
@@ -189,10 +180,10 @@ def test_no_rows_at_all_give_no_score() -> None:
 def test_a_calibration_without_a_mean_above_zero_gives_no_relative_score(truth: dict[str, float]) -> None:
     rows = rows_of("direct", [4, 6], [7]) + rows_of("after", [4, 6], [7])
     result = summarize(rows, Calibration("judge", {"after": 5.0, **truth}), key="judge")
-    assert (result.by_type["direct"].relative, result.by_type["direct"].interval) == (None, None)
+    assert (result.by_type["direct"].value, result.by_type["direct"].interval) == (None, None)
     assert result.by_type["direct"].mean_interval is not None
     assert result.by_type["after"].interval is not None
-    assert (result.avg.relative, result.avg.interval) == (None, None), "an Avg. of fewer types would pass for the whole"
+    assert (result.avg.value, result.avg.interval) == (None, None), "an Avg. of fewer types would pass for the whole"
 
 
 # Bad input
@@ -217,7 +208,7 @@ def test_a_type_outside_the_five_is_an_error_that_names_it() -> None:
 def test_another_benchmark_brings_its_own_types() -> None:
     truth = Calibration.of("judge", rows_of("open", [1.0, 0.5], [1.0]), types=("open",))
     result = summarize(rows_of("open", [0.3, 0.5], [1.0]), truth, key="judge", types=("open",))
-    assert result.avg.relative == pytest.approx(100 * 1.8 / 2.5)
+    assert result.avg.value == pytest.approx(100 * 1.8 / 2.5)
     assert result.types_missing == ()
 
 
@@ -244,7 +235,7 @@ def test_one_clip_has_a_score_and_no_interval() -> None:
     result = summarize(rows_of("direct", [3, 9, 4]), ONES, key="judge")
     direct = result.by_type["direct"]
     assert direct.clusters == 1
-    assert (direct.relative, direct.interval, direct.mean_interval, direct.standard_error) == (
+    assert (direct.value, direct.interval, direct.mean_interval, direct.standard_error) == (
         pytest.approx(1600 / 3),
         None,
         None,
@@ -279,7 +270,7 @@ def test_the_calibrations_own_uncertainty_widens_the_interval() -> None:
         judged = Calibration.of("judge", simulated(seed + 1))
         constants = dataclasses.replace(judged, rows=())
         unsure, sure = (summarize(simulated(seed), c, key="judge").avg for c in (judged, constants))
-        assert (unsure.relative, unsure.mean_interval) == (sure.relative, sure.mean_interval)
+        assert (unsure.value, unsure.mean_interval) == (sure.value, sure.mean_interval)
         ratios.append(width(unsure.interval) / width(sure.interval))
     assert statistics.fmean(ratios) == pytest.approx(2**0.5, abs=0.15)
 
@@ -297,7 +288,7 @@ def test_a_calibration_that_varies_with_the_answers_narrows_the_interval() -> No
 def test_a_ground_truth_of_one_clip_leaves_the_relative_score_without_interval() -> None:
     truth = Calibration.of("judge", rows_of("direct", [8, 9]))
     direct = summarize(rows_of("direct", [4], [6]), truth, key="judge").by_type["direct"]
-    assert direct.relative == pytest.approx(100 * 5 / 8.5)
+    assert direct.value == pytest.approx(100 * 5 / 8.5)
     assert direct.interval is None
     assert direct.mean_interval == (4, 6)
 
@@ -356,7 +347,7 @@ def test_the_order_of_rows_changes_nothing(rows: list[Scored], truth: list[Score
 def test_relative_scores_do_not_depend_on_the_unit_of_the_rubric(rows: list[Scored], factor: float) -> None:
     scaled = [dataclasses.replace(row, score=row.score if row.score is None else factor * row.score) for row in rows]
     result, other = (summarize(rs, Calibration.of("judge", rs), key="judge") for rs in (rows, scaled))
-    assert other.avg.relative == pytest.approx(result.avg.relative)
+    assert other.avg.value == pytest.approx(result.avg.value)
     assert other.avg.interval == pytest.approx(result.avg.interval)
 
 
@@ -371,7 +362,7 @@ def test_counts_add_up_and_intervals_stay_inside_the_scores(rows: list[Scored]) 
             low, high = summary.interval
             assert 100 * min(scores) - 1e-6 <= low <= high <= 100 * max(scores) + 1e-6
     assert result.avg.n == sum(summary.n for summary in result.by_type.values()) == len(rows)
-    assert (result.avg.relative is None) == (not any(row.score is not None for row in rows))
+    assert (result.avg.value is None) == (not any(row.score is not None for row in rows))
 
 
 # Comparison
@@ -387,7 +378,7 @@ def test_a_run_that_is_better_everywhere_wins() -> None:
         assert difference.difference == pytest.approx(20)
         assert difference.interval == pytest.approx((20, 20))
         assert difference.p_value == pytest.approx(0.0002)
-    assert result.avg.a == pytest.approx(summarize(a, calibration, key="judge").avg.relative)
+    assert result.avg.a == pytest.approx(summarize(a, calibration, key="judge").avg.value)
 
 
 def test_swapping_the_runs_only_changes_the_sign() -> None:

@@ -21,9 +21,9 @@ import easg_bench
 from tests.hub_server import HubServer
 from tests.test_results import result as a_result
 from videoqa import submit
+from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse, read
 from videoqa.runs import Run
-from videoqa.scores import TYPES
 
 REPO = "org/results"
 
@@ -207,7 +207,7 @@ def test_the_card_is_read_back_by_the_hub_library_with_every_digit() -> None:
     index = yaml.safe_load(submit.card([found]))["model-index"]
     name, entries = model_index_to_eval_results(index)
     assert name == "mine"
-    assert [entry.metric_value for entry in entries] == [s.relative for s in [*found.types.values(), found.avg]]
+    assert [entry.metric_value for entry in entries] == [s.value for s in [*found.types.values(), found.avg]]
     assert entries[-1].dataset_name == "EASG-Bench (all types)" and "dist" in str(entries[-1].metric_name)
 
 

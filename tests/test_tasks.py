@@ -21,10 +21,11 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 import easg_bench
 from tests.scripted import Scripted
-from videoqa import lighteval_run, lighteval_tasks, prompts
+from videoqa import lighteval_run, lighteval_tasks
+from videoqa.benchmarks.easg import prompts
+from videoqa.benchmarks.easg.published import TYPES
+from videoqa.hosts.lighteval.tasks import METRIC, JudgeRows, figures, metric, put, task_table
 from videoqa.judge import Judge
-from videoqa.lighteval_tasks import METRIC, JudgeRows, figures, metric, put, task_table
-from videoqa.scores import TYPES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "tasks" / "easg_bench_tasks.py"

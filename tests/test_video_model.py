@@ -18,7 +18,7 @@ from lighteval.tasks.requests import Doc
 
 from tests.scripted import Scripted
 from videoqa import lighteval_model
-from videoqa.lighteval_model import VideoModel
+from videoqa.hosts.lighteval.model import VideoModel
 
 FILE = Path(__file__).resolve().parents[1] / "tasks" / "video_model.py"
 QUESTION = "What did the camera wearer do right before wiping the table?"

@@ -1,8 +1,8 @@
-"""Ask the model under test: rows -> conversations -> answers, in one turn or two, with frames where the prompt shows
-them.
+"""Ask the model under test: rows -> conversations -> answers. A `Way` is one way to put a question (one --prompt); a
+track has several, made here or in its own folder.
 
     videos = Videos.of("videos", Policy.parse("uniform:8"), all_rows)
-    for index, answer in ask(engine, rows, "two-stage", max_new_tokens=64, videos=videos): ...
+    for index, answer in track("easg-bench").ways["two-stage"].ask(engine, rows, 64, videos): ...
 
     Answer(text="Picked up the jug.", located="12.5 s to 14.0 s", shown=["demo-tea.mp4 at 0.0 s", ...])
 
@@ -14,20 +14,17 @@ rows, marked `VIDEO_ERROR`; the others go on.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from videoqa.engines import Conversation, Engine, Reply
-from videoqa.frames import Policy, VideoError, clip_ends, find_video, read_frames, video_files
-from videoqa.prompts import PROMPTS, VIDEO_PROMPTS, frames, locate, second_turn
-from videoqa.regions import marked_frames
-
-Row = Mapping[str, Any]  # a question: id, clip, video, clip_start_s, question, context
+from videoqa.errors import UserError
+from videoqa.frames import VideoError
+from videoqa.rows import Row
+from videoqa.videos import Shown, Videos
 
 VIDEO_ERROR = "video_error: "  # how the error of a row begins whose video cannot be used
-LOCATE_TOKENS = 48  # longest answer to "when does it begin and end?"
 FRAME_BYTES = 1 << 30  # of decoded frames that are held at a time; one clip may have more
 
 
@@ -44,77 +41,82 @@ class Answer:
     conversation: Conversation = ()  # the whole of it, frames as in `shown`
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A clip's frames; `seconds` count from the clip's beginning, `marks` are the regions drawn on each frame."""
-
-    images: list[Any]
-    seconds: list[float]
-    file: str
-    warning: str | None
-    marks: list[str] = field(default_factory=list)  # empty: none on any
-
-    @property
-    def names(self) -> list[str]:
-        marks = self.marks or [""] * len(self.seconds)
-        told = zip(self.seconds, marks, strict=True)
-        return [f"{self.file} at {second:.1f} s{f' with {mark}' if mark else ''}" for second, mark in told]
+Asker = Callable[[Engine, Sequence[Row], int, Videos | None], Iterator[tuple[int, Answer]]]
+Turns = Callable[[Engine, Sequence[Row], Mapping[int, Shown], int], Iterator[tuple[int, Answer]]]
+Query = Callable[[Row], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Videos:
-    """A folder of videos, what is taken of each, and where clips end in their full videos."""
+class Way:
+    """One way of asking. `ask(engine, rows, max_new_tokens, videos)` gives each row's index and answer, as they are
+    known. `instruction` and `query` are its texts, for hosts that ask the model themselves: both stand in the user's
+    turn, so that the prompt is the same through every host and every chat template."""
 
-    files: Mapping[str, Path]
-    policy: Policy
-    ends: Mapping[str, float]
+    kind: str  # what the model saw: "language-only", "video"; a column of reports, a filter and colour of the Space
+    ask: Asker
+    instruction: str
+    query: Query
+    frames: bool = False  # shows frames, so it needs videos
+    types: tuple[str, ...] = ()  # question types that it asks; empty: all
+    texts: tuple[str, ...] = ()  # further fixed texts of its prompts
 
-    @classmethod
-    def of(cls, folder: str | Path, policy: Policy, rows: Iterable[Row]) -> Videos:
-        """`rows` are all questions of the data set: where only a full video is there, a clip ends with its last one."""
-        return cls(video_files(folder), policy, clip_ends(rows))
-
-    def frames(self, row: Row) -> Shown:
-        """The frames of the row's clip. Raises VideoError."""
-        clip = row["clip"]
-        source = find_video(self.files, clip, row["video"], row["clip_start_s"], self.ends.get(clip))
-        found = read_frames(source.path, self.policy, source.start_s, source.end_s)
-        seconds = [second - source.start_s for second in found.seconds]
-        return Shown(found.images, seconds, source.path.name, found.warning)
-
-    def marked(self, row: Row, shown: Shown) -> Shown:
-        """The clip's frames and, for a language-neutral row, among them those with its regions. Raises VideoError."""
-        if not row.get("question_coordinates"):
-            return shown
-        clip = row["clip"]
-        source = find_video(self.files, clip, row["video"], row["clip_start_s"], self.ends.get(clip))
-        drawn = [(m.second - source.start_s, " and ".join(m.labels), m.image) for m in marked_frames(row, source)]
-        plain = [(second, "", image) for second, image in zip(shown.seconds, shown.images, strict=True)]
-        seconds, marks, images = zip(*sorted([*plain, *drawn], key=lambda frame: frame[:2]), strict=True)
-        return replace(shown, images=list(images), seconds=list(seconds), marks=list(marks))
+    def of_its_types(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows that it asks. Raises UserError where it asks none of these."""
+        asked = [row for row in rows if not self.types or row["type"] in self.types]
+        if rows and not asked:
+            raise UserError(f"this prompt asks {' and '.join(self.types)} questions, and these rows have none")
+        return asked
 
 
-def ask(
-    engine: Engine, rows: Sequence[Row], prompt: str, *, max_new_tokens: int, videos: Videos | None = None
-) -> Iterator[tuple[int, Answer]]:
-    """Each row's index and answer, as they are known. `prompt` is a name of PROMPTS or VIDEO_PROMPTS; the latter need
-    `videos`."""
-    if prompt in PROMPTS:
-        # who sees no frames is told a language-neutral question's boxes in words
-        asked = [row.get("question_coordinates") or row["question"] for row in rows]
-        conversations = [PROMPTS[prompt](text, row["context"]) for text, row in zip(asked, rows, strict=True)]
+def text_way(kind: str, instruction: str, query: Query) -> Way:
+    """A way that asks in one turn of text: the instruction, then `query(row)`."""
+
+    def ask(
+        engine: Engine, rows: Sequence[Row], max_new_tokens: int, videos: Videos | None = None
+    ) -> Iterator[tuple[int, Answer]]:
+        conversations: list[Conversation] = [[{"role": "user", "content": instruction + query(row)}] for row in rows]
         for index, reply in engine.generate(conversations, max_new_tokens=max_new_tokens):
-            yield index, _answer(reply, conversations[index])
-        return
-    if prompt not in VIDEO_PROMPTS:
-        raise ValueError(f"prompt {prompt!r}: allowed are {', '.join([*PROMPTS, *VIDEO_PROMPTS])}")
-    if videos is None:
-        raise ValueError(f"the prompt {prompt!r} shows frames: a folder of videos is needed")
-    turns = _one_turn if prompt == "frames" else _two_turns
-    for shown, failed in _watched(rows, videos):
-        yield from failed.items()
-        if shown:
-            yield from turns(engine, rows, shown, max_new_tokens)
+            yield index, answer_of(reply, conversations[index])
+
+    return Way(kind, ask, instruction, query)
+
+
+def frames_way(
+    kind: str,
+    instruction: str,
+    query: Query,
+    *,
+    turns: Turns | None = None,
+    types: tuple[str, ...] = (),
+    texts: tuple[str, ...] = (),
+) -> Way:
+    """A way that shows frames of the clip. `turns` asks the rows whose frames are at hand (default: one turn with the
+    frames, then the question)."""
+    asked = turns or _one_turn(instruction, query)
+
+    def ask(
+        engine: Engine, rows: Sequence[Row], max_new_tokens: int, videos: Videos | None
+    ) -> Iterator[tuple[int, Answer]]:
+        if videos is None:
+            raise UserError("this prompt shows frames: a folder of videos is needed")
+        for shown, failed in _watched(rows, videos):
+            yield from failed.items()
+            if shown:
+                yield from asked(engine, rows, shown, max_new_tokens)
+
+    return Way(kind, ask, instruction, query, frames=True, types=types, texts=texts)
+
+
+def _one_turn(instruction: str, query: Query) -> Turns:
+    def turns(
+        engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
+    ) -> Iterator[tuple[int, Answer]]:
+        asked = list(shown)
+        conversations = [with_frames(instruction, query(rows[i]), shown[i]) for i in asked]
+        for k, reply in engine.generate(conversations, max_new_tokens=max_new_tokens):
+            yield asked[k], answer_of(reply, conversations[k], shown[asked[k]])
+
+    return turns
 
 
 def _watched(rows: Sequence[Row], videos: Videos) -> Iterator[tuple[dict[int, Shown], dict[int, Answer]]]:
@@ -149,34 +151,26 @@ def _watched(rows: Sequence[Row], videos: Videos) -> Iterator[tuple[dict[int, Sh
     yield shown, failed
 
 
-def _one_turn(
-    engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
-) -> Iterator[tuple[int, Answer]]:
-    asked = list(shown)
-    conversations = [frames(rows[i]["question"], shown[i].images, shown[i].seconds, shown[i].marks) for i in asked]
-    for k, reply in engine.generate(conversations, max_new_tokens=max_new_tokens):
-        yield asked[k], _answer(reply, conversations[k], shown[asked[k]])
+def with_frames(instruction: str, question: str, shown: Shown) -> Conversation:
+    """One turn: the frames in order of time, each behind its second, then the question."""
+    head = {"type": "text", "text": instruction + "Frames of the video, each with its second:"}
+    tail = {"type": "text", "text": "\n\n" + question}
+    return [{"role": "user", "content": [head, *frame_parts(shown), tail]}]
 
 
-def _two_turns(
-    engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
-) -> Iterator[tuple[int, Answer]]:
-    asked = list(shown)
-    firsts = [locate(rows[i]["question"], shown[i].images, shown[i].seconds, shown[i].marks) for i in asked]
-    located: dict[int, str] = {}
-    for k, reply in engine.generate(firsts, max_new_tokens=LOCATE_TOKENS):
-        if reply.text is None:
-            yield asked[k], _answer(reply, firsts[k], shown[asked[k]])
-        else:
-            located[k] = reply.text.strip()
-    again = sorted(located)
-    seconds = [second_turn(firsts[k], located[k], rows[asked[k]]["question"]) for k in again]
-    for n, reply in engine.generate(seconds, max_new_tokens=max_new_tokens):
-        index = asked[again[n]]
-        yield index, _answer(reply, seconds[n], shown[index], located[again[n]])
+def frame_parts(shown: Shown) -> list[dict[str, Any]]:
+    """The frames as parts of a message, each behind its second of the clip and what is marked on it."""
+    parts: list[dict[str, Any]] = []
+    for image, second, mark in zip(shown.images, shown.seconds, shown.marks or [""] * len(shown.images), strict=True):
+        label = f"\n{second:.1f} s{f', with {mark} marked' if mark else ''}: "
+        parts += [{"type": "text", "text": label}, {"type": "image", "image": image}]
+    return parts
 
 
-def _answer(reply: Reply, conversation: Conversation, shown: Shown | None = None, located: str | None = None) -> Answer:
+def answer_of(
+    reply: Reply, conversation: Conversation, shown: Shown | None = None, located: str | None = None
+) -> Answer:
+    """The answer in a reply: `located` is the reply of a first turn, where there was one."""
     return Answer(
         text=None if reply.text is None else reply.text.strip(),
         error=reply.error,

@@ -18,12 +18,12 @@ from __future__ import annotations
 import math
 import struct
 import time
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from videoqa.errors import UserError
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 LIMIT_S = 120.0  # what one file may take, however broken it is
 TOLERANCE_S = 0.001  # containers round timestamps, Matroska to whole milliseconds
-EXTENSIONS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm"})
 GRAMMAR = "uniform:N, fps:RATE, fps:RATE:MOST or at:SECONDS,SECONDS,..., then :unrotated or (uniform only) :pad"
 
 
-class VideoError(Exception):
+class VideoError(UserError):
     """A video that cannot be used; the message begins with its path (or the clip that has no file)."""
 
 
@@ -60,21 +59,19 @@ class Policy:
     def __post_init__(self) -> None:
         given = [name for name in ("n", "fps", "seconds") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"frames: give exactly one of n, fps and seconds, not {' and '.join(given) or 'none'}")
+            raise UserError(f"frames: give exactly one of n, fps and seconds, not {' and '.join(given) or 'none'}")
         if self.n is not None and self.n < 1:
-            raise ValueError(f"frames: n must be at least 1, not {self.n}")
+            raise UserError(f"frames: n must be at least 1, not {self.n}")
         if self.fps is not None and not 0 < self.fps <= 10_000:
-            raise ValueError(f"frames: fps must be above 0, not {self.fps}; and at most 10,000")
+            raise UserError(f"frames: fps must be above 0, not {self.fps}; and at most 10,000")
         if self.cap is not None and (self.fps is None or self.cap < 1):
-            raise ValueError(f"frames: cap goes with fps and must be at least 1, not {self.cap}")
+            raise UserError(f"frames: cap goes with fps and must be at least 1, not {self.cap}")
         if self.pad and self.n is None:
-            raise ValueError("frames: pad goes with n, which says up to how many")
+            raise UserError("frames: pad goes with n, which says up to how many")
         if self.seconds is not None:
             good = all(0 <= s <= 1e6 for s in self.seconds)
             if not self.seconds or not good or list(self.seconds) != sorted(set(self.seconds)):
-                raise ValueError(
-                    f"frames: seconds must be 0 or more, at most 1e6, and ascend, not {list(self.seconds)}"
-                )
+                raise UserError(f"frames: seconds must be 0 or more, at most 1e6, and ascend, not {list(self.seconds)}")
 
     @classmethod
     def parse(cls, text: str) -> Policy:
@@ -96,7 +93,7 @@ class Policy:
                 case _:
                     raise ValueError
         except ValueError:
-            raise ValueError(f"frames {text!r} is not one of: {GRAMMAR}") from None
+            raise UserError(f"frames {text!r} is not one of: {GRAMMAR}") from None
         return cls(**options)
 
     def __str__(self) -> str:
@@ -133,7 +130,7 @@ def read_frames(
     has after `limit_s` seconds. Only frames that are wanted are converted.
     """
     if start_s < 0 or (end_s is not None and end_s < start_s):
-        raise ValueError(f"{path}: start_s {start_s} and end_s {end_s} must be 0 or more and in order")
+        raise UserError(f"{path}: start_s {start_s} and end_s {end_s} must be 0 or more and in order")
     with _Video(Path(path), limit_s) as video:
         try:
             return _sample(video, policy, start_s, end_s)
@@ -213,7 +210,7 @@ class _Video:
         try:
             import av
         except ImportError as error:
-            raise ImportError("reading videos needs PyAV and Pillow: pip install 'easg-bench[video]'") from error
+            raise UserError("reading videos needs PyAV and Pillow: pip install 'easg-bench[video]'") from error
         self.av = av
         self.path = path
         self.deadline = time.monotonic() + limit_s
@@ -418,111 +415,6 @@ def _picture(frame: VideoFrame, rotate: bool) -> Image:
         (0, -1, -1, 0): Transpose.TRANSVERSE,
     }.get((a, b, c, d))
     return image if turn is None else image.transpose(turn)
-
-
-# -- which file belongs to a clip --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a clip's pictures are: `start_s`..`end_s` (None: to the end) of the file `path`. A second of the file plus
-    `offset_s` is a second of the full video (None: not known)."""
-
-    path: Path
-    start_s: float
-    end_s: float | None
-    offset_s: float | None
-
-
-def video_files(folder: str | Path) -> dict[str, Path]:
-    """The videos in `folder` and in the folders directly in it, by name without extension. Of two with the same name
-    the less nested one counts, then the first by path."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise VideoError(f"{folder}: no such folder of videos")
-    found: dict[str, Path] = {}
-    for pattern in ("*", "*/*"):
-        for path in sorted(folder.glob(pattern)):
-            if path.suffix.lower() in EXTENSIONS and not path.name.startswith("."):
-                found.setdefault(_key(path.stem), path)
-    return found
-
-
-def clip_ends(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Where each clip ends in its full video: behind its last action, as far as `rows` know (give all of a clip's)."""
-    ends: dict[str, float] = {}
-    for row in rows:
-        if row.get("end_s") is not None:
-            ends[row["clip"]] = max(row["end_s"], ends.get(row["clip"], 0.0))
-    return ends
-
-
-def find_video(
-    files: Mapping[str, Path],
-    clip: str,
-    video: str,
-    clip_start_s: float | None = None,
-    clip_end_s: float | None = None,
-) -> Source:
-    """The clip's own file, or else its part of the full video's file (seconds of the full video; both are needed then,
-    unless the clip is the whole video). Raises VideoError where there is neither."""
-    if path := files.get(_key(clip)):
-        return Source(path, 0.0, None, 0.0 if clip == video else clip_start_s)
-    path = files.get(_key(video)) if video else None
-    if path is None:
-        raise VideoError(f"clip {clip}: no file is named after it or after its video {video or '(not known)'}")
-    if clip_start_s is None or clip_end_s is None:
-        raise VideoError(f"clip {clip}: only the full video {path} is there, and not known where the clip lies in it")
-    if not 0 <= clip_start_s <= clip_end_s:
-        raise VideoError(f"clip {clip}: {clip_start_s} s to {clip_end_s} s is no part of the full video {path}")
-    return Source(path, clip_start_s, clip_end_s, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class VideoCheck:
-    """What a folder of videos lacks for a set of questions."""
-
-    clips: int
-    questions: int
-    missing: dict[str, str]  # clip -> what is wrong, in order of clip
-    lost: dict[str, int]  # questions without a video, by type in the rows' order
-
-    @property
-    def partial(self) -> bool:
-        return bool(self.missing)
-
-    def __str__(self) -> str:
-        lines = [f"{self.clips - len(self.missing)} of {self.clips} clips have a video that can be read"]
-        lines += [f"  missing {clip}: {problem}" for clip, problem in self.missing.items()]
-        if self.partial:
-            by_type = ", ".join(f"{kind} {n}" for kind, n in self.lost.items())
-            lines.append(f"partial: {sum(self.lost.values())} of {self.questions} questions lost ({by_type})")
-        return "\n".join(lines)
-
-
-def check_videos(folder: str | Path, rows: Iterable[Mapping[str, Any]]) -> VideoCheck:
-    """Open every clip's video and decode its first frame; say which clips and how many questions have none."""
-    rows = list(rows)
-    files, ends = video_files(folder), clip_ends(rows)
-    missing: dict[str, str] = {}
-    clips = {row["clip"]: row for row in rows}
-    for clip, row in sorted(clips.items()):
-        try:
-            source = find_video(files, clip, row["video"], row["clip_start_s"], ends.get(clip))
-            read_frames(source.path, Policy(seconds=(0.0,)), source.start_s, source.end_s)
-        except VideoError as error:
-            missing[clip] = str(error).removeprefix(f"clip {clip}: ")
-    lost = Counter(row["type"] for row in rows if row["clip"] in missing)
-    return VideoCheck(len(clips), len(rows), missing, dict(lost))
-
-
-def uid_list(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The full videos' uids, sorted, each once: one a line, this is the Ego4D downloader's --video_uid_file."""
-    return sorted({row["video"] for row in rows if row["video"]})
-
-
-def _key(name: str) -> str:
-    return unicodedata.normalize("NFC", name)  # some file systems store accents apart from their letters
 
 
 def _number(value: float) -> str:

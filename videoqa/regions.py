@@ -10,17 +10,18 @@ question; those of other rows are labelled with the object.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from videoqa.frames import Policy, Source, VideoError, find_video, read_frames, video_files
+from videoqa.frames import Policy, VideoError, read_frames
+from videoqa.rows import Row
+from videoqa.videos import Source, find_video, video_files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Row = Mapping[str, Any]  # a question: clip, evidence, and question_coordinates where it is language-neutral
 COLORS = ("#e6194b", "#1a7fd4", "#d99a00", "#8a2be2", "#1a9850", "#f032a6")  # tell themselves from each other and wood
 
 

@@ -17,70 +17,99 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from videoqa.judge import Verdict
-from videoqa.results import COLUMNS, Result, Summary
-from videoqa.runs import Row, Run, calibration, scored
-from videoqa.scores import PAPER_TABLE2, PAPER_TABLE3, TYPES, Comparison, compare
+from videoqa.benchmark import AVERAGE, Published, ScorerOptions, Track, track
+from videoqa.errors import UserError
+from videoqa.rating import calibration, scored
+from videoqa.reply import Verdict
+from videoqa.results import Result, Summary
+from videoqa.rows import Row
+from videoqa.runs import Run
+from videoqa.scores import Comparison, compare
 
 LOWEST = 20
-COUNTS = (("n", "n"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean 1-10", "mean"))
+COUNTS = (("n", "n"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean", "mean"))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
+def track_of(results: Sequence[Result]) -> Track:
+    """The track of these results. Raises UserError where they are of several: their numbers mean different things."""
+    names = sorted({result.track for result in results})
+    if len(names) > 1:
+        raise UserError(f"these runs are of several benchmarks ({', '.join(names)}): report one at a time")
+    return track(names[0])
+
+
 def table(results: Sequence[Result]) -> Any:
-    """The runs' relative scores with intervals and counts, and the paper's Table 2, as a rich table."""
+    """The runs' scores with intervals and counts, and the published rows, as a rich table."""
     from rich.markup import escape
     from rich.table import Table
 
-    shown = Table(title="Relative score x 100 (95% interval), by question type")
+    of_track = track_of(results)
+    shown = Table(title=f"{of_track.measure.title} (95% interval), by question type")
     shown.add_column("")
-    for name in COLUMNS:
+    for name in of_track.columns:
         shown.add_column(name, justify="right")
     for result in results:
-        columns = [result.column(name) for name in COLUMNS]
+        columns = [result.column(name) for name in of_track.columns]
         cells = (f"{_number(c)}\n{_interval(c)}".strip() for c in columns)
         shown.add_row(escape(result.label), *cells, style="bold")
         for title, key in COUNTS:
             shown.add_row(f"  {title}", *(_count(c, key) for c in columns))
         shown.add_section()
-    for row in PAPER_TABLE2:
-        name = f"{row.model} ({row.kind}, paper's judge)"
-        shown.add_row(name, *(f"{row.scores[t]:.2f}" for t in TYPES), f"{row.avg:.2f}", style="dim")
+    for row in main_rows(of_track):
+        name = f"{row.model} ({', '.join(filter(None, (row.kind, row.judge)))})"
+        shown.add_row(name, *published_cells(row, of_track.columns), style="dim")
     return shown
 
 
-def table3(results: Sequence[Result]) -> Any:
-    """The paper's Table 3 with the video runs among these: one turn beside two, and how well the first of the two
-    located the step."""
+def main_rows(of_track: Track) -> list[Published]:
+    """The published rows of the track's main table; those of its second table name their way of asking."""
+    return [row for row in of_track.published if not row.way]
+
+
+def published_cells(row: Published, columns: Sequence[str]) -> list[str]:
+    """The row's numbers as printed, "-" where the table has none."""
+    values = [row.avg if name == AVERAGE else row.scores.get(name) for name in columns]
+    return ["-" if value is None else f"{value:.2f}" for value in values]
+
+
+def beside(results: Sequence[Result]) -> Any:
+    """The track's second table: two ways of asking beside each other, on the types that the second one asks, and what
+    is known of its first turn."""
     from rich.markup import escape
     from rich.table import Table
 
-    shown = Table(title="One turn and two (Table 3): relative score x 100, and the located time")
+    of_track = track_of(results)
+    types = of_track.ways[of_track.beside[-1]].types or of_track.types
+    names = of_track.extras.of_way.get(of_track.beside[-1], ()) if of_track.extras else ()
+    shown = Table(title=f"{' beside '.join(of_track.beside)}: {of_track.measure.title}")
     shown.add_column("")
-    for name in ("before", "after", "Avg.", "located", "temporal IoU"):
+    for name in (*types, AVERAGE, *(name.replace("_", " ") for name in names)):
         shown.add_column(name, justify="right")
     for result in results:
-        if result.kind == "language-only":
+        if result.prompt not in of_track.beside:
             continue
-        summaries = [result.column("before"), result.column("after")]
-        known = [s.relative for s in summaries if s is not None and s.relative is not None]
-        avg = f"{sum(known) / 2:.2f}" if len(known) == 2 else "-"
-        located = (result.located or {}).get("all")
-        when = [f"{100 * located.hit_rate:.1f} %", f"{located.iou:.3f}"] if located else ["", ""]
-        shown.add_row(escape(result.label), *map(_number, summaries), avg, *when, style="bold")
-    for row in PAPER_TABLE3:
-        name = f"{row.model} ({row.prompting}, paper's judge)"
-        shown.add_row(name, *(f"{row.scores[t]:.2f}" for t in ("before", "after")), f"{row.avg:.2f}", style="dim")
+        summaries = [result.column(name) for name in types]
+        known = [s.value for s in summaries if s is not None and s.value is not None]
+        avg = f"{sum(known) / len(known):.2f}" if len(known) == len(types) else "-"
+        means = [result.extras.get(name, {}).get("all", {}).get("mean") for name in names]
+        cells = ["" if mean is None else f"{mean:.3f}" for mean in means]
+        shown.add_row(escape(result.label), *map(_number, summaries), avg, *cells, style="bold")
+    for row in of_track.published:
+        if row.way:
+            name = f"{row.model} ({', '.join(filter(None, (row.way, row.judge)))})"
+            shown.add_row(name, *published_cells(row, (*types, AVERAGE)), style="dim")
     return shown
 
 
 def markdown(results: Sequence[Result]) -> str:
     """A GitHub table of the runs."""
-    lines = [["Model", "Kind", *COLUMNS], ["---", "---", *("---:" for _ in COLUMNS)]]
+    columns = track_of(results).columns
+    lines = [["Model", "Kind", *columns], ["---", "---", *("---:" for _ in columns)]]
     for result in results:
-        cells = (f"{_number(c)} {_interval(c)}".strip() for c in map(result.column, COLUMNS))
+        cells = (f"{_number(c)} {_interval(c)}".strip() for c in map(result.column, columns))
         lines.append([_markdown(result.label), result.kind, *cells])
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n" + _judges(results)
 
@@ -88,20 +117,21 @@ def markdown(results: Sequence[Result]) -> str:
 def latex(results: Sequence[Result]) -> str:
     """A table in the form of the paper's Table 2: one block for each kind of model, the best of each column bold.
     Needs the package booktabs."""
+    columns = track_of(results).columns
     best = {}
-    for name in COLUMNS:
-        values = [s.relative for r in results if (s := r.column(name)) and s.relative is not None]
+    for name in columns:
+        values = [s.value for r in results if (s := r.column(name)) and s.value is not None]
         best[name] = max(values, default=None) if len({r.group for r in results}) == 1 else None
-    lines = [r"\begin{tabular}{l" + "c" * len(COLUMNS) + "}", r"\toprule"]
-    lines.append(" & ".join(["Model", *COLUMNS]) + r" \\")
+    lines = [r"\begin{tabular}{l" + "c" * len(columns) + "}", r"\toprule"]
+    lines.append(" & ".join(["Model", *columns]) + r" \\")
     for kind in dict.fromkeys(result.kind for result in results):
         lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{len(COLUMNS) + 1}}}{{l}}{{\textit{{{kind}}}}} \\")
+        lines.append(rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{\textit{{{kind}}}}} \\")
         for result in (r for r in results if r.kind == kind):
             cells = []
-            for name in COLUMNS:
+            for name in columns:
                 summary = result.column(name)
-                bold = summary is not None and summary.relative is not None and summary.relative == best[name]
+                bold = summary is not None and summary.value is not None and summary.value == best[name]
                 cells.append(rf"\textbf{{{_number(summary)}}}" if bold else _number(summary))
             lines.append(" & ".join([_latex(result.label), *cells]) + r" \\")
     comments = (f"% {line}" for line in _judges(results).splitlines())
@@ -113,15 +143,15 @@ def to_csv(results: Sequence[Result]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     fields = [name for name in Summary.model_fields if not name.endswith("interval")]
-    ends = ["mean_low", "mean_high", "relative_low", "relative_high"]
+    ends = ["mean_low", "mean_high", "value_low", "value_high"]
     writer.writerow(["model", "kind", "prompt", "frames", "type", *fields, *ends, "data", "judge"])
     for result in results:
-        for name in COLUMNS:
+        for name in track(result.track).columns:
             if (summary := result.column(name)) is not None:
                 values = [getattr(summary, field) for field in fields]
                 intervals = [*(summary.mean_interval or (None, None)), *(summary.interval or (None, None))]
                 about = [result.name, result.kind, result.prompt, result.frames, name]
-                row = [*about, *values, *intervals, result.data.revision, result.judge.key]
+                row = [*about, *values, *intervals, result.data.revision, result.scorer]
                 writer.writerow([_cell(value) for value in row])
     return buffer.getvalue()
 
@@ -134,14 +164,15 @@ def _cell(value: Any) -> Any:
 def _judges(results: Sequence[Result]) -> str:
     """The groups that the runs are in; scores of two groups cannot be compared."""
     groups = list(dict.fromkeys(result.group for result in results))
-    lines = [f"Relative score x 100 with 95% interval. Judge: {group}\n" for group in groups]
+    title = track_of(results).measure.title
+    lines = [f"{title} with 95% interval. Judge: {group}\n" for group in groups]
     if len(groups) > 1:
         lines.append("These are several judges or data sets: their scores cannot be compared.\n")
     return "".join(lines)
 
 
 def _number(summary: Summary | None) -> str:
-    return "-" if summary is None or summary.relative is None else f"{summary.relative:.2f}"
+    return "-" if summary is None or summary.value is None else f"{summary.value:.2f}"
 
 
 def _interval(summary: Summary | None) -> str:
@@ -179,7 +210,7 @@ class View:
     @classmethod
     def of(cls, run: Run, result: Result) -> View:
         """The run as this result's judge saw it."""
-        key = result.judge.key
+        key = result.scorer
         verdicts, truths = (run.verdicts(key, of) for of in ("answer", "truth"))
         return cls(result.label, run, result, run.answers(), verdicts, truths)
 
@@ -194,14 +225,30 @@ class View:
             row for row in rows if (v := self.verdicts.get(row["id"])) and (v.score is None or v.status == "unreadable")
         ]
 
-    def histogram(self) -> list[int]:
-        """How many answers got each score from 1 to 10; expected scores are rounded, what lies outside counts to the
-        nearest end."""
-        counts = [0] * 10
+    def histogram(self) -> dict[float, int]:
+        """How many answers got each score of the scale; an expected score counts to the nearest one."""
+        counts = dict.fromkeys(self.scale(), 0)
         for verdict in self.verdicts.values():
             if verdict.score is not None:
-                counts[min(10, max(1, round(verdict.score))) - 1] += 1
+                counts[min(counts, key=lambda value: abs(value - verdict.score))] += 1
         return counts
+
+    def likelihoods(self, verdict: Verdict) -> list[tuple[float, float]]:
+        """Each score of the scale and its probability; the places of the scores where the scale is not recorded."""
+        shares = verdict.probabilities or ()
+        scale = self.scale()
+        names = scale if len(scale) == len(shares) else [float(place) for place in range(1, len(shares) + 1)]
+        return list(zip(names, shares, strict=True))
+
+    def scale(self) -> list[float]:
+        """The scores that the rubric allows, by the result's own word; where it says nothing (format 1), the track's
+        own rubric's, or those that occur."""
+        judge, of_track = self.result.judge, track(self.result.track)
+        if judge is not None and judge.values:
+            return list(judge.values)
+        if judge is not None and of_track.rubric is not None:
+            return list(of_track.rubric(ScorerOptions().rubric).values)
+        return sorted({verdict.score for verdict in self.verdicts.values() if verdict.score is not None})
 
 
 def difference(a: View, b: View, rows: Sequence[Row]) -> Comparison | str:
@@ -209,17 +256,19 @@ def difference(a: View, b: View, rows: Sequence[Row]) -> Comparison | str:
     if a.result.group != b.result.group:
         return "another judge or other questions: these two cannot be compared"
     # the ground truth was the same and so was its judge, hence one calibration for both
-    scale = calibration(a.result.judge.key, rows, a.truths)
+    of_track, key = track(a.result.track), a.result.scorer
+    scale = calibration(of_track, key, rows, a.truths)
     try:
-        return compare(scored(rows, a.verdicts), scored(rows, b.verdicts), scale, scale)
-    except ValueError as error:
+        mine, theirs = scored(rows, a.verdicts), scored(rows, b.verdicts)
+        return compare(mine, theirs, scale, scale, key=key, types=of_track.types)
+    except UserError as error:
         return str(error)
 
 
 def samples(views: Sequence[View], rows: Sequence[Row]) -> list[Row]:
     """One question of each type that all runs answered: the middle one by the first run's score, so a usual one."""
     chosen = []
-    for name in TYPES:
+    for name in track(views[0].result.track).types:
         read = [
             (score, row["id"], row)
             for row in rows
@@ -244,17 +293,21 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
     )
     groups = list(dict.fromkeys(view.result.group for view in views))
     if len({view.label for view in views}) < len(views):  # told apart by their judges
-        views = [replace(v, label=f"{v.label}, {v.result.judge.key}") for v in views]
-    ends = [s.interval[1] for v in views for c in COLUMNS if (s := v.result.column(c)) and s.interval]
-    values = [s.relative for v in views for c in COLUMNS if (s := v.result.column(c)) and s.relative is not None]
+        views = [replace(v, label=f"{v.label}, {v.result.scorer}") for v in views]
+    of_track = track_of([view.result for view in views])
+    columns = of_track.columns
+    ends = [s.interval[1] for v in views for c in columns if (s := v.result.column(c)) and s.interval]
+    values = [s.value for v in views for c in columns if (s := v.result.column(c)) and s.value is not None]
     return environment.get_template(
         "report.html.j2"
     ).render(
         views=views,
         rows=rows,
-        types=TYPES,
-        columns=COLUMNS,
-        paper=PAPER_TABLE2,
+        track=of_track,
+        types=of_track.types,
+        columns=columns,
+        published=main_rows(of_track),
+        published_cells=published_cells,
         top=20 * (1 + int(max([100.0, *ends, *values]) / 20)),  # of the chart's axis
         differences=[(view, difference(view, views[0], rows)) for view in views[1:]],
         groups=groups,

@@ -22,58 +22,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from videoqa.errors import UserError
+
 if TYPE_CHECKING:
     import numpy as np
-
-TYPES = ("purpose", "direct", "indirect", "before", "after")
-
-# Mean score that the paper's judge gave the ground truth: sum of the scores / questions of the type.
-# Source: fpv-iplab/EASG-bench@18e0893, eval/ (there as decimals; the sums are whole because the scores are).
-PAPER_SCALE = {
-    "purpose": 4689 / 668,
-    "direct": 2243 / 284,
-    "indirect": 2432 / 315,
-    "before": 1515 / 272,
-    "after": 1662 / 268,
-}
-PAPER_KEY = "paper: Llama-3-8B, rubric, sampling and scale of fpv-iplab/EASG-bench@18e0893"
 
 RESAMPLES = 2_000  # of the bootstrap: the ends of a 95% interval move by a few percent of its width
 FLIPS = 9_999  # of the permutation test: the smallest two-sided p-value is 0.0002
 SEED = 20_250  # the same rows give the same intervals
-
-
-@dataclass(frozen=True)
-class PaperRow:
-    """A model's relative scores as the paper prints them (x 100)."""
-
-    model: str
-    kind: str  # "language-only" (sees no video) or "video"
-    scores: Mapping[str, float]
-    avg: float
-    prompting: str = "regular"  # or "two-stage": first locate the action, then ask about its neighbour
-
-
-def _paper_row(model: str, kind: str, *scores: float) -> PaperRow:
-    return PaperRow(model, kind, dict(zip(TYPES, scores[:-1], strict=True)), scores[-1])
-
-
-# Source: EASG-Bench paper, Table 2.
-PAPER_TABLE2 = (
-    _paper_row("Gemma-2-9B", "language-only", 57.98, 37.34, 50.13, 94.08, 60.48, 60.00),
-    _paper_row("Llama-3.1-8B-Instruct", "language-only", 64.67, 39.11, 45.60, 92.46, 67.74, 61.92),
-    _paper_row("Qwen3-8B", "language-only", 69.37, 55.06, 56.22, 98.92, 70.81, 70.08),
-    _paper_row("TimeChat-7B", "video", 47.44, 58.23, 55.31, 61.22, 49.52, 54.34),
-    _paper_row("LITA-13B", "video", 50.14, 40.51, 43.26, 53.68, 40.32, 45.58),
-    _paper_row("Sa2VA-8B", "video", 55.98, 57.09, 65.16, 67.50, 53.55, 59.86),
-    _paper_row("Qwen2.5-VL-7B", "video", 75.78, 70.38, 72.02, 82.76, 65.97, 73.38),
-)
-
-# Source: EASG-Bench paper, Table 3; its average is over the two types that look back and ahead.
-PAPER_TABLE3 = (
-    PaperRow("Qwen2.5-VL-7B", "video", {"before": 82.76, "after": 65.97}, 74.37),
-    PaperRow("Qwen2.5-VL-7B", "video", {"before": 88.33, "after": 69.03}, 78.68, prompting="two-stage"),
-)
 
 
 @dataclass(frozen=True)
@@ -85,12 +41,12 @@ class Scored:
     type: str
     score: float | None  # None: no score could be read; never a stand-in number
     status: str = "ok"  # "empty_prediction" and "judge_error" are counted apart
+    group: str = ""  # rows of one group are one question asked in several ways
+    choice: str = ""  # multiple choice: the text of the option that was chosen
 
     def __post_init__(self) -> None:
         if self.score is not None and not math.isfinite(self.score):
-            raise ValueError(
-                f"row {self.id!r}: score is {self.score}; allowed are finite numbers and None (unreadable)"
-            )
+            raise UserError(f"row {self.id!r}: score is {self.score}; allowed are finite numbers and None (unreadable)")
 
 
 @dataclass(frozen=True)
@@ -106,7 +62,7 @@ class Calibration:
     rows: tuple[Scored, ...] = ()
 
     @classmethod
-    def of(cls, key: str, rows: Iterable[Scored], *, types: Sequence[str] = TYPES) -> Calibration:
+    def of(cls, key: str, rows: Iterable[Scored], *, types: Sequence[str]) -> Calibration:
         """The calibration that the judged ground truth `rows` give; unreadable ones are left out of the means."""
         checked = each_once(rows, types)
         means = {}
@@ -115,11 +71,6 @@ class Calibration:
             if scores:
                 means[name] = math.fsum(scores) / len(scores)
         return cls(key, means, tuple(checked))
-
-    @classmethod
-    def paper(cls) -> Calibration:
-        """The constants of the paper's judge: for scores that this very judge gave, and for no others."""
-        return cls(PAPER_KEY, PAPER_SCALE)
 
 
 @dataclass(frozen=True)
@@ -135,8 +86,8 @@ class Summary:
     mean: float | None  # in the rubric's own unit
     standard_error: float | None  # of the mean, clustered by clip
     mean_interval: tuple[float, float] | None  # 95%
-    relative: float | None  # 100 x mean / mean of the ground truth
-    interval: tuple[float, float] | None  # 95%, of `relative`, with the uncertainty of the calibration
+    value: float | None  # the measure: 100 x mean / mean of the ground truth, or 100 x mean
+    interval: tuple[float, float] | None  # 95%, of `value`, with the uncertainty of the calibration
 
 
 @dataclass(frozen=True)
@@ -149,35 +100,36 @@ class Scores:
     types_missing: tuple[str, ...]  # expected, without a scored row: not in `avg`
 
 
-def summarize(rows: Iterable[Scored], calibration: Calibration, *, key: str, types: Sequence[str] = TYPES) -> Scores:
-    """Equation 1 with counts and 95% intervals; the order of `rows` does not matter.
+def summarize(rows: Iterable[Scored], calibration: Calibration | None, *, key: str, types: Sequence[str]) -> Scores:
+    """Mean scores with counts and 95% intervals; the order of `rows` does not matter. With a calibration the value is
+    100 x mean / mean of the ground truth (equation 1 of arXiv 2506.05787), without one it is 100 x mean.
 
     Intervals are percentiles of a bootstrap over clips, in which the rows of a clip and its share of the calibration
     go together. They are None for fewer than two clips (of rows, or of judged ground truth), and for `avg` when one of
     its types has none: it would leave that type's uncertainty out. They come out too narrow when
     there are fewer than about 20 clips.
 
-    Raises ValueError when `key` (of the judge that gave the scores) is not the calibration's, for a type outside
+    Raises UserError when `key` (of the judge that gave the scores) is not the calibration's, for a type outside
     `types`, and for an id that comes twice.
     """
     import numpy as np
 
-    if key != calibration.key:
-        raise ValueError(
+    if calibration is not None and key != calibration.key:
+        raise UserError(
             f"these scores and this calibration are not of one judge:\n  scores:      {key}\n"
             f"  calibration: {calibration.key}\nCalibrate the scores' own judge: same mode, rubric, sampling, data."
         )
     checked = each_once(rows, types)
     readable = {row.type for row in checked if row.score is not None}
     present = [name for name in types if name in readable]
-    clips = _clips(checked, calibration.rows)
+    clips = _clips(checked, calibration.rows if calibration else ())
     sums = (*_sums(checked, present, clips), *_truth_sums(calibration, present, clips))
 
     def statistic(total: np.ndarray, count: np.ndarray, truth: np.ndarray, truths: np.ndarray, axis: int) -> np.ndarray:
         means = total.sum(axis) / count.sum(axis)
         return np.stack([means, 100 * means / (truth.sum(axis) / truths.sum(axis))])
 
-    draws = _resample(statistic, sums)  # (mean and relative, types, resamples)
+    draws = _resample(statistic, sums)  # (mean and value, types, resamples)
     draws[:, sums[1].astype(bool).sum(axis=1) < 2] = np.nan
     draws[1, _uncertain(calibration, present)] = np.nan
     draws = _with_avg(draws)
@@ -187,19 +139,37 @@ def summarize(rows: Iterable[Scored], calibration: Calibration, *, key: str, typ
         if name in readable:
             at = present.index(name)
             mean = float(sums[0][at].sum() / sums[1][at].sum())
-            scale = calibration.means.get(name)
+            scale = calibration.means.get(name) if calibration else 1.0
             by_type[name] = _summary(mine, mean, 100 * mean / scale if scale else None, draws[:, at])
         elif mine:
             by_type[name] = _summary(mine, None, None, draws[:, :0])
     scored = [by_type[name] for name in present]
-    means, relatives = [summary.mean for summary in scored], [summary.relative for summary in scored]
-    avg = _summary(checked, _mean(means), _mean(relatives), draws[:, -1])
+    means, values = [summary.mean for summary in scored], [summary.value for summary in scored]
+    avg = _summary(checked, _mean(means), _mean(values), draws[:, -1])
     return Scores(key, by_type, avg, tuple(name for name in types if name not in readable))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the numbers of a track mean."""
+
+    name: str  # in results: "relative", "percent", "accuracy"
+    title: str  # above tables: "Relative score x 100"
+    needs_truth: bool  # divided by what the judge gives the ground truth
+
+    def compute(
+        self, rows: Iterable[Scored], calibration: Calibration | None, *, key: str, types: Sequence[str]
+    ) -> Scores:
+        """The rows' scores; the calibration counts only where the measure divides by it."""
+        return summarize(rows, calibration if self.needs_truth else None, key=key, types=types)
+
+
+RELATIVE = Measure("relative", "Relative score x 100", needs_truth=True)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Run A minus run B on the rows that both have, in points of the relative score."""
+    """Run A minus run B on the rows that both have, in points of the measure."""
 
     n: int
     clusters: int
@@ -226,10 +196,11 @@ class Comparison:
 def compare(
     rows_a: Iterable[Scored],
     rows_b: Iterable[Scored],
-    calibration_a: Calibration,
-    calibration_b: Calibration,
+    calibration_a: Calibration | None,
+    calibration_b: Calibration | None,
     *,
-    types: Sequence[str] = TYPES,
+    key: str,
+    types: Sequence[str],
 ) -> Comparison:
     """Paired difference of two runs per type and for the Avg., A minus B, with 95% interval and p-value.
 
@@ -241,36 +212,38 @@ def compare(
     """
     import numpy as np
 
-    if calibration_a.key != calibration_b.key:
-        raise ValueError(
-            f"the two runs were not judged alike:\n  a: {calibration_a.key}\n  b: {calibration_b.key}\n"
-            "Judge the answers of one of them again with the other's judge."
-        )
-    if calibration_a != calibration_b:
-        raise ValueError(f"two different calibrations have the key {calibration_a.key!r}: score both runs with one")
+    if calibration_a is not None and calibration_b is not None:
+        if calibration_a.key != calibration_b.key:
+            raise UserError(
+                f"the two runs were not judged alike:\n  a: {calibration_a.key}\n  b: {calibration_b.key}\n"
+                "Judge the answers of one of them again with the other's judge."
+            )
+        if calibration_a != calibration_b:
+            raise UserError(f"two different calibrations have the key {calibration_a.key!r}: score both runs with one")
     a, b = ({row.id: row for row in each_once(rows, types)} for rows in (rows_a, rows_b))
     common = [name for name in a if name in b]
     if not common:
-        raise ValueError(
+        raise UserError(
             f"the two runs have no id in common: a has {len(a)} rows ({_some(a)}), b has {len(b)} ({_some(b)})"
         )
     pairs = [(a[name], b[name]) for name in common]
     for x, y in pairs:
         if (x.clip, x.type) != (y.clip, y.type):
-            raise ValueError(
+            raise UserError(
                 f"id {x.id!r} is not the same row in both runs: "
                 f"a has clip {x.clip!r}, type {x.type!r}; b has clip {y.clip!r}, type {y.type!r}"
             )
     paired = [(x, y) for x, y in pairs if x.score is not None and y.score is not None]
     if not paired:
-        raise ValueError(f"none of the {len(common)} rows that both runs have was scored in both")
+        raise UserError(f"none of the {len(common)} rows that both runs have was scored in both")
     mine, theirs = [x for x, _ in paired], [y for _, y in paired]
     kinds = {row.type for row in mine}
     present = [name for name in types if name in kinds]
-    if without := [name for name in present if not calibration_a.means.get(name)]:
-        raise ValueError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {calibration_a.key})")
+    scale = dict.fromkeys(present, 1.0) if calibration_a is None else calibration_a.means
+    if without := [name for name in present if not scale.get(name)]:
+        raise UserError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {key})")
 
-    clips = _clips(mine, calibration_a.rows)
+    clips = _clips(mine, calibration_a.rows if calibration_a else ())
     (total_a, count), (total_b, _) = _sums(mine, present, clips), _sums(theirs, present, clips)
     sums = (total_a - total_b, count, *_truth_sums(calibration_a, present, clips))
 
@@ -283,7 +256,7 @@ def compare(
     draws = _with_avg(draws)
 
     # A relative score is a sum over clips; these are the clips' parts, and the Avg.'s below them: (types + 1, clips)
-    unit = np.array([[100 / calibration_a.means[name]] for name in present]) / count.sum(axis=1, keepdims=True)
+    unit = np.array([[100 / scale[name]] for name in present]) / count.sum(axis=1, keepdims=True)
     part_a, part_b = (np.vstack([part, part.mean(axis=0)]) for part in (total_a * unit, total_b * unit))
     count = np.vstack([count, count.sum(axis=0)])
     differences = [
@@ -299,7 +272,7 @@ def compare(
         for at in range(len(count))
     ]
     return Comparison(
-        calibration_a.key,
+        key,
         dict(zip(present, differences[:-1], strict=True)),
         differences[-1],
         tuple(name for name in types if name not in kinds),
@@ -314,10 +287,10 @@ def each_once(rows: Iterable[Scored], types: Collection[str]) -> list[Scored]:
     checked = sorted(rows, key=lambda row: row.id)
     if strange := sorted({row.type for row in checked if row.type not in types}):
         example = next(row for row in checked if row.type == strange[0])
-        raise ValueError(f"type {', '.join(map(repr, strange))} (row {example.id!r}) is not one of: {', '.join(types)}")
+        raise UserError(f"type {', '.join(map(repr, strange))} (row {example.id!r}) is not one of: {', '.join(types)}")
     for row, following in itertools.pairwise(checked):
         if row.id == following.id:
-            raise ValueError(f"row id {row.id!r} comes more than once: each row counts once")
+            raise UserError(f"row id {row.id!r} comes more than once: each row counts once")
     return checked
 
 
@@ -339,18 +312,24 @@ def _sums(rows: Iterable[Scored], types: Sequence[str], clips: Sequence[str]) ->
     return total, count
 
 
-def _truth_sums(calibration: Calibration, types: Sequence[str], clips: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _truth_sums(
+    calibration: Calibration | None, types: Sequence[str], clips: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """As `_sums` for the ground truth; constants are the same in every clip, so that no resample moves them."""
     import numpy as np
 
+    if calibration is None:
+        return np.ones((len(types), len(clips))), np.ones((len(types), len(clips)))
     if calibration.rows:
         return _sums(calibration.rows, types, clips)
     means = np.array([calibration.means.get(name, np.nan) for name in types], dtype=float)
     return np.repeat(means[:, None], len(clips), axis=1), np.ones((len(types), len(clips)))
 
 
-def _uncertain(calibration: Calibration, types: Sequence[str]) -> list[bool]:
+def _uncertain(calibration: Calibration | None, types: Sequence[str]) -> list[bool]:
     """Per type, whether its mean rests on so few clips that its own error is unknown; constants have none."""
+    if calibration is None:
+        return [False] * len(types)
     truths = [row for row in calibration.rows if row.score is not None]
     return [bool(calibration.rows) and len({row.clip for row in truths if row.type == name}) < 2 for name in types]
 
@@ -415,8 +394,8 @@ def _p_value(parts: np.ndarray) -> float:
     return float(test.pvalue)
 
 
-def _summary(rows: Sequence[Scored], mean: float | None, relative: float | None, draws: np.ndarray) -> Summary:
-    """Counts of `rows`, and what their resampled means and relative scores `draws` (2, resamples) say."""
+def _summary(rows: Sequence[Scored], mean: float | None, value: float | None, draws: np.ndarray) -> Summary:
+    """Counts of `rows`, and what their resampled means and values `draws` (2, resamples) say."""
     import numpy as np
 
     # by the script's reading an unreadable reply has a score, 0: it is in the mean, and still told
@@ -432,8 +411,8 @@ def _summary(rows: Sequence[Scored], mean: float | None, relative: float | None,
         mean=mean,
         standard_error=float(spread.std(ddof=1)) if mean is not None and spread.size > 1 else None,
         mean_interval=None if mean is None else _interval(draws[0]),
-        relative=relative,
-        interval=None if relative is None else _interval(draws[1]),
+        value=value,
+        interval=None if value is None else _interval(draws[1]),
     )
 
 

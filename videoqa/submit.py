@@ -19,15 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from videoqa.judge import Verdict
+from videoqa.benchmark import AVERAGE, track
+from videoqa.errors import UserError
+from videoqa.reply import Verdict
 from videoqa.results import FORMAT, Result, parse
-from videoqa.scores import TYPES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from huggingface_hub import HfApi
 
 Row = Mapping[str, Any]  # a question: id, clip, type
+METRIC_TYPES = {"relative": "relative_score"}  # as model cards call a measure, where it is not its own name
 MAX_ROWS = 20_000
 MAX_ANSWERS_BYTES = 50_000_000  # unpacked; the five types of EASG-Bench take about 1 MB
 
@@ -129,16 +131,16 @@ def read_answers(source: str | Path | io.BytesIO, where: str = "") -> pa.Table:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             size = sum(group.total_byte_size for group in groups)
             if file.metadata.num_rows > MAX_ROWS or size > MAX_ANSWERS_BYTES:
-                raise ValueError(
+                raise UserError(
                     f"{where}: {file.metadata.num_rows:,} rows of {size:,} bytes; allowed are {MAX_ROWS:,} rows of "
                     f"{MAX_ANSWERS_BYTES:,}"
                 )
             if not file.schema_arrow.equals(_schema()):
                 names = ", ".join(f"{f.name} ({f.type})" for f in _schema())
-                raise ValueError(f"{where}: the columns of an answers file are {names}")
+                raise UserError(f"{where}: the columns of an answers file are {names}")
             return file.read()
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{where}: no parquet file that can be read ({error})") from error
+        raise UserError(f"{where}: no parquet file that can be read ({error})") from error
 
 
 def check_answers(table: pa.Table, result: Result, where: str) -> None:
@@ -147,7 +149,7 @@ def check_answers(table: pa.Table, result: Result, where: str) -> None:
     judged = [
         (t, s) for t, s, k in zip(types, table["score"].to_pylist(), table["status"].to_pylist(), strict=True) if k
     ]
-    for name in TYPES:
+    for name in track(result.track).types:
         scores = [s for t, s in judged if t == name]
         read = [s for s in scores if s is not None]
         summary = result.column(name)
@@ -158,7 +160,7 @@ def check_answers(table: pa.Table, result: Result, where: str) -> None:
             or (found is None) != (mean is None)
             or not math.isclose(found or 0, mean or 0, rel_tol=1e-9)
         ):
-            raise ValueError(
+            raise UserError(
                 f"{where}: {name} has {len(scores)} answers of mean {found}, the result file says {n} of mean {mean}"
             )
 
@@ -200,7 +202,7 @@ def plan(api: HfApi, repo: str, found: Sequence[tuple[bytes, bytes | None]]) -> 
         wanted[folder][f"{folder}/scores.json"] = text
         titles.append(f"{result.name} ({result.prompt}), {content_hash(text)}")
     if not repo.strip():
-        raise ValueError("--to is empty: give a dataset repo as ORG/REPO, or a folder")
+        raise UserError("--to is empty: give a dataset repo as ORG/REPO, or a folder")
     if repo.startswith((".", "/", "~")) and not Path(repo).is_dir():
         raise FileNotFoundError(f"no folder {repo}: give one that is there, or a dataset repo as ORG/REPO")
     if Path(repo).is_dir():
@@ -218,7 +220,7 @@ def _on_the_hub(api: HfApi, repo: str, paths: Sequence[str]) -> dict[str, str]:
     try:
         discussions = list(api.get_repo_discussions(repo, repo_type="dataset", discussion_status="open"))
     except RepositoryNotFoundError as error:
-        raise ValueError(f"{repo}: the Hub has no such dataset repo, or this account may not read it") from error
+        raise UserError(f"{repo}: the Hub has no such dataset repo, or this account may not read it") from error
     places = {"main": "main"} | {f"refs/pr/{d.num}": d.url for d in discussions if d.is_pull_request}
     known = {}
     for path in paths:
@@ -263,26 +265,27 @@ def card(results: Sequence[Result]) -> str:
 
     names = {result.name for result in results}
     if len(names) != 1:
-        raise ValueError(f"a model card is of one model; these results are of {', '.join(sorted(names))}")
+        raise UserError(f"a model card is of one model; these results are of {', '.join(sorted(names))}")
     entries = []
     for result in results:
-        judge = f"{result.judge.model.split('/')[-1]}, {result.judge.mode}, {result.judge.rubric}"
-        for name in (*result.types, "Avg."):
+        of_track, judge = track(result.track), result.judge
+        by = f"; judge {judge.model.split('/')[-1]}, {judge.mode}, {judge.rubric}" if judge else ""
+        for name in (*result.types, AVERAGE):
             summary = result.column(name)
-            if summary is not None and summary.relative is not None:
+            if summary is not None and summary.value is not None:
                 entries.append(
                     EvalResult(
                         task_type="video-text-to-text",
                         dataset_type=result.data.data.split("/")[-1]
                         if result.data.data[:1] == "/"
                         else result.data.data,
-                        dataset_name=f"EASG-Bench ({'all types' if name == 'Avg.' else name})",
-                        dataset_config="default" if name == "Avg." else name,
+                        dataset_name=f"{of_track.title} ({'all types' if name == AVERAGE else name})",
+                        dataset_config="default" if name == AVERAGE else name,
                         dataset_split="test",
                         dataset_revision=result.data.revision,
-                        metric_type="relative_score",
-                        metric_name=f"Relative score x 100 ({result.prompt}; judge {judge})",
-                        metric_value=summary.relative,
+                        metric_type=METRIC_TYPES.get(result.measure, result.measure),
+                        metric_name=f"{of_track.measure.title} ({result.prompt}{by})",
+                        metric_value=summary.value,
                         metric_args={
                             "n": summary.n,
                             "unreadable": summary.unreadable,

@@ -9,12 +9,14 @@ from dataclasses import replace
 import datasets
 import evaluate
 
+from videoqa.benchmarks.easg import EASG  # From: easg-bench
 from videoqa.columns import checked_columns  # From: easg-bench
 from videoqa.engines import open_engine  # From: easg-bench
-from videoqa.fetch import named_rubric  # From: easg-bench
-from videoqa.judge import Item, Judge, Rubric  # From: easg-bench
-from videoqa.runs import VerdictStore, default_store, rate_once  # From: easg-bench
-from videoqa.scores import TYPES, Calibration, Scored, summarize  # From: easg-bench
+from videoqa.judge import Judge  # From: easg-bench
+from videoqa.rating import rate, scored_row  # From: easg-bench
+from videoqa.rubric import Rubric  # From: easg-bench
+from videoqa.scores import Calibration  # From: easg-bench
+from videoqa.store import VerdictStore, default_store  # From: easg-bench
 
 _DESCRIPTION = """
 Rates answers to EASG-Bench questions with an LLM judge that sees the clip's narrations, the question and the ground
@@ -86,7 +88,7 @@ class EasgJudge(evaluate.Metric):
     def add_batch(self, *, predictions=None, references=None, questions=None, contexts=None, types=None, **unknown):
         """Add rows, checked as they come. `compute` with rows calls this."""
         columns = {"predictions": predictions, "references": references, "questions": questions}
-        super().add_batch(**checked_columns(columns | {"contexts": contexts, "types": types}), **unknown)
+        super().add_batch(**checked_columns(columns | {"contexts": contexts, "types": types}, EASG.types), **unknown)
 
     def add(self, *, prediction=None, reference=None, **row):
         """Add one row."""
@@ -113,17 +115,19 @@ class EasgJudge(evaluate.Metric):
             raise ValueError(f"the columns differ in length: {len(predictions)} predictions, {len(clips)} clips")
         judge = _judge(engine, mode, sampling, rubric)
         constants = None if calibration is None else _constants(calibration, judge.key, types)
-        answers = list(map(Item, questions, references, predictions, contexts))
-        truths = list(map(Item, questions, references, references, contexts)) if constants is None else []
-        verdicts = _rate(judge, answers + truths, store)
-        mine, theirs = verdicts[: len(answers)], verdicts[len(answers) :]
+        columns = zip(questions, references, contexts, strict=True)
+        rows = [{"question": q, "answer": a, "context": c} for q, a, c in columns]
+        asked = [("answer", row, text) for row, text in zip(rows, predictions, strict=True)]
+        asked += [("truth", row, row["answer"]) for row in rows] if constants is None else []
+        verdicts = _rate(judge, asked, store)
+        mine, theirs = verdicts[: len(rows)], verdicts[len(rows) :]
         clips = contexts if clips is None else clips
-        measure = constants or Calibration.of(judge.key, _scored(theirs, clips, types))
-        scores = summarize(_scored(mine, clips, types), measure, key=judge.key)
+        measure = constants or Calibration.of(judge.key, _scored(theirs, clips, types), types=EASG.types)
+        scores = EASG.measure.compute(_scored(mine, clips, types), measure, key=judge.key, types=EASG.types)
 
-        found = {"avg": scores.avg.relative, **_numbers("avg_", scores.avg), **_counts("", scores.avg)}
+        found = {"avg": scores.avg.value, **_numbers("avg_", scores.avg), **_counts("", scores.avg)}
         for name, summary in scores.by_type.items():
-            found |= {name: summary.relative, **_numbers(f"{name}_", summary), **_counts(f"{name}_", summary)}
+            found |= {name: summary.value, **_numbers(f"{name}_", summary), **_counts(f"{name}_", summary)}
             found[f"{name}_truth"] = measure.means.get(name)
         found["truth_unreadable"] = sum(verdict.score is None for verdict in theirs)
         masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
@@ -136,7 +140,7 @@ def _judge(engine, mode, sampling, rubric):
         raise ValueError("easg_judge needs a judge: engine=, an engine of videoqa.engines or the spec of one")
     if isinstance(engine, str | os.PathLike):
         engine = _opened(os.fspath(engine))
-    return Judge(engine, rubric if isinstance(rubric, Rubric) else named_rubric(rubric), mode, sampling)
+    return Judge(engine, rubric if isinstance(rubric, Rubric) else EASG.rubric(rubric), mode, sampling)
 
 
 def _constants(calibration, key, types):
@@ -152,24 +156,24 @@ def _constants(calibration, key, types):
         )
     if of != key and not of.startswith(f"{key}, data "):  # a run's calibration also names its data
         raise ValueError(f"the calibration is of another judge:\n  calibration: {of}\n  this judge:  {key}")
-    if missing := [name for name in TYPES if name in types and not measure.means.get(name, 0) > 0]:
+    if missing := [name for name in EASG.types if name in types and not measure.means.get(name, 0) > 0]:
         raise ValueError(f"the calibration has no mean above 0 for {', '.join(missing)}: {dict(measure.means)}")
     return replace(measure, key=key)
 
 
-def _rate(judge, items, store):
-    """The verdict on each item, in the order of the items."""
+def _rate(judge, asked, store):
+    """The verdict on each of `asked` (videoqa.rating.rate), in their order."""
     kept = None if store is False else VerdictStore(store or default_store(), judge.key)
-    verdicts = dict(rate_once(judge, items, kept))
+    verdicts = dict(rate(judge, asked, kept))
     if failed := [row for row in sorted(verdicts) if verdicts[row].status == "judge_error"]:
         first = verdicts[failed[0]].raw
-        warnings.warn(f"{len(failed)} of {len(items)} calls of the judge failed; the first: {first}", stacklevel=2)
-    return [verdicts[row] for row in range(len(items))]
+        warnings.warn(f"{len(failed)} of {len(asked)} calls of the judge failed; the first: {first}", stacklevel=2)
+    return [verdicts[row] for row in range(len(asked))]
 
 
 def _scored(verdicts, clips, types):
     rows = enumerate(zip(verdicts, clips, types, strict=True))
-    return [Scored(f"{row:09d}", clip, name, verdict.score, verdict.status) for row, (verdict, clip, name) in rows]
+    return [scored_row(f"{row:09d}", clip, name, verdict) for row, (verdict, clip, name) in rows]
 
 
 def _numbers(prefix, summary):

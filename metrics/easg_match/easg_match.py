@@ -1,10 +1,12 @@
-"""`evaluate` module: EASG-Bench answers against their references without a model. All of it is videoqa/match.py."""
+"""`evaluate` module: EASG-Bench answers against their references without a model. All of it is
+videoqa/benchmarks/easg/match.py."""
 
 import datasets
 import evaluate
 
+from videoqa.benchmarks.easg.match import match_scores  # From: easg-bench
+from videoqa.benchmarks.easg.published import TYPES  # From: easg-bench
 from videoqa.columns import checked_columns  # From: easg-bench
-from videoqa.match import match_scores  # From: easg-bench
 
 _DESCRIPTION = """
 Compares answers to EASG-Bench questions with their references by words alone: exact match, token F1, and whether the
@@ -55,7 +57,7 @@ class EasgMatch(evaluate.Metric):
 
     def add_batch(self, *, predictions=None, references=None, types=None, **unknown):
         """Add rows, checked as they come. `compute` with rows calls this."""
-        columns = checked_columns({"predictions": predictions, "references": references, "types": types})
+        columns = checked_columns({"predictions": predictions, "references": references, "types": types}, TYPES)
         super().add_batch(**columns, **unknown)
 
     def add(self, *, prediction=None, reference=None, **row):

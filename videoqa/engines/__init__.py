@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from videoqa.errors import UserError
+
 Message = dict[str, Any]  # {"role": "system" | "user" | "assistant", "content": str or a list of parts}
 Conversation = Sequence[Message]
 
@@ -107,7 +109,7 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
             options[key] = text
     given = [*options, *(options["extra"] if isinstance(options.get("extra"), dict) else [])]
     if any(SECRET.search(name) and name != "api_key_variable" for name in given):
-        raise ValueError(  # what is run is written into its results, and these are published
+        raise UserError(  # what is run is written into its results, and these are published
             "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
             "environment variable with ?api_key_variable=..."
         )
@@ -117,7 +119,7 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
 
             model, _, url = name.partition("@")
             if not model or not url:
-                raise ValueError(f"the server {spec!r} must be given as server:NAME@http://HOST/v1")
+                raise UserError(f"the server {spec!r} must be given as server:NAME@http://HOST/v1")
             return ServerEngine(model, url, **options)
         if kind == "vllm":
             from videoqa.engines.vllm import VllmEngine
@@ -127,4 +129,4 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
 
         return TransformersEngine(name, **{"dtype": dtype, "device": device, "batch_size": batch_size, **options})
     except (TypeError, AttributeError) as error:
-        raise ValueError(f"{spec.partition('?')[0]!r} with the options {', '.join(options)}: {error}") from error
+        raise UserError(f"{spec.partition('?')[0]!r} with the options {', '.join(options)}: {error}") from error

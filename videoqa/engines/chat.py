@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.engines import Conversation, Message
+from videoqa.errors import UserError
 
 
 def parts(message: Message) -> list[dict[str, Any]]:
@@ -24,7 +25,7 @@ def parts(message: Message) -> list[dict[str, Any]]:
     found = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
     for part in found:
         if part.get("type") not in ("text", "image"):
-            raise ValueError(f"a message holds a part of type {part.get('type')!r}; allowed are text, image")
+            raise UserError(f"a message holds a part of type {part.get('type')!r}; allowed are text, image")
     return found
 
 

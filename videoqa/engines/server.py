@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import cuts_in, defuse, load_picture, parts
 from videoqa.engines.choices import drawn
+from videoqa.errors import UserError
 
 if TYPE_CHECKING:
     import httpx
@@ -40,7 +41,7 @@ FEWER_TOP = {20: 5, 5: None}  # top_logprobs to ask for where a server refuses t
 NEGLIGIBLE = 1e-3  # a beginning less probable than this is not followed into longer choices
 
 
-class EndpointError(ValueError):
+class EndpointError(UserError):
     """The endpoint refuses every row: wrong key, wrong model or wrong address. It ends the run."""
 
 
@@ -87,26 +88,26 @@ class ServerEngine:
         try:
             url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
         except httpx.InvalidURL as error:
-            raise ValueError(f"base_url is no address: {error}") from error
+            raise UserError(f"base_url is no address: {error}") from error
         if url.userinfo:  # it would stand in every result
-            raise ValueError("base_url must not hold a user or a password: put a key into the environment variable")
+            raise UserError("base_url must not hold a user or a password: put a key into the environment variable")
         if url.port is not None and not 0 < url.port < 65536:
-            raise ValueError(f"base_url names port {url.port}; ports are 1 to 65535")
+            raise UserError(f"base_url names port {url.port}; ports are 1 to 65535")
         if url.scheme not in ("http", "https") or not url.host:
-            raise ValueError(
+            raise UserError(
                 "base_url must begin with http:// or https:// and name a host, such as http://127.0.0.1:8000/v1"
             )
         for name, value in (("concurrency", concurrency), ("tries", tries)):
             if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+                raise UserError(f"{name} must be a whole number of at least 1, not {value!r}")
         for name, number in (("timeout", timeout), ("wait", wait)):
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
-                raise ValueError(f"{name} must be a number of seconds, not {number!r}")
+                raise UserError(f"{name} must be a number of seconds, not {number!r}")
         if not isinstance(can_force, bool) or not isinstance(extra or {}, Mapping):
-            raise ValueError(f"can_force is true or false and extra a JSON object, not {can_force!r} and {extra!r}")
+            raise UserError(f"can_force is true or false and extra a JSON object, not {can_force!r} and {extra!r}")
         self._key = (api_key or os.environ.get(api_key_variable, "")).strip()
         if not re.fullmatch(r"[!-~]*", self._key):
-            raise ValueError("the api key holds blanks, line ends or characters that are not ASCII")
+            raise UserError("the api key holds blanks, line ends or characters that are not ASCII")
         self._url, self._concurrency, self._timeout = url, concurrency, timeout
         self._tries, self._wait = tries, wait
         self._extra = dict(extra or {})

@@ -26,6 +26,7 @@ from typing import Any
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import control_tokens, cuts_in, parts, pictures, render, revision
 from videoqa.engines.choices import TAIL, choice_paths
+from videoqa.errors import UserError
 
 
 @dataclass
@@ -111,16 +112,16 @@ class TransformersEngine:
         if dtype == "auto":
             dtype = "bfloat16" if gpu else "float32"
         if batch_size < 1:
-            raise ValueError(f"batch_size {batch_size}: at least 1")
+            raise UserError(f"batch_size {batch_size}: at least 1")
         if dtype not in ("float32", "bfloat16", "float16"):
-            raise ValueError(f"dtype {dtype!r}: allowed are auto, float32, bfloat16, float16")
+            raise UserError(f"dtype {dtype!r}: allowed are auto, float32, bfloat16, float16")
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
             config = AutoConfig.from_pretrained(model)
         except (OSError, ValueError) as error:
             raise FileNotFoundError(f"the model {model!r} cannot be loaded: {error}") from error
         if not self._tokenizer.chat_template:
-            raise ValueError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
+            raise UserError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
         try:
             self._sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
             kind = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
@@ -135,7 +136,7 @@ class TransformersEngine:
             try:
                 self._model = self._model.to(torch.device(device))
             except (RuntimeError, AssertionError) as error:
-                raise ValueError(f"device {device!r}: {error}") from error
+                raise UserError(f"device {device!r}: {error}") from error
         self._model.eval()
         text_config = config.get_text_config()
         self._limit = getattr(text_config, "max_position_embeddings", None) or math.inf
@@ -404,9 +405,7 @@ class TransformersEngine:
             if any(p["type"] == "image" for message in conversation for p in parts(message))
         ]
         if shown and not self._sees:
-            raise ValueError(
-                f"the model {self.name!r} reads text only: a conversation with frames needs a vision model"
-            )
+            raise UserError(f"the model {self.name!r} reads text only: a conversation with frames needs a vision model")
         if shown and self._processor is None:
             from transformers import AutoProcessor
 

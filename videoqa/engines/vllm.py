@@ -22,6 +22,7 @@ from typing import Any
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import control_tokens, cuts_in, pictures, render, revision
 from videoqa.engines.choices import choice_paths, drawn
+from videoqa.errors import UserError
 
 TOP = 50  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
 NEGLIGIBLE = 1e-6  # a beginning less probable than this is not followed into longer choices
@@ -139,7 +140,7 @@ def _shares_of_gpus(copies: int, each: int) -> list[str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = visible.split(",") if visible else [str(n) for n in range(copies * each)]
     if len(gpus) < copies * each:
-        raise ValueError(f"{copies} copies on {each} GPUs each need {copies * each}; CUDA_VISIBLE_DEVICES={visible}")
+        raise UserError(f"{copies} copies on {each} GPUs each need {copies * each}; CUDA_VISIBLE_DEVICES={visible}")
     return [",".join(gpus[n * each : (n + 1) * each]) for n in range(copies)]
 
 

@@ -23,11 +23,13 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from tqdm import tqdm
 
-from videoqa.asking import Answer, Videos, ask
+from videoqa import benchmark
+from videoqa.asking import Answer
 from videoqa.engines import Engine, open_engine
-from videoqa.frames import VideoError, video_files
-from videoqa.lighteval_tasks import policy, setting
-from videoqa.prompts import VIDEO_PROMPTS
+from videoqa.errors import UserError
+from videoqa.frames import VideoError
+from videoqa.hosts.lighteval.tasks import policy, setting
+from videoqa.videos import Videos, video_files
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +61,12 @@ class VideoModel(LightevalModel):
         answers: dict[int, Answer] = {}
         rows = [doc.specific or {} for doc in docs]
         with tqdm(total=len(docs), desc="answers", unit="row") as bar:
-            for prompt in dict.fromkeys(row["prompt"] for row in rows):
-                mine = [i for i, row in enumerate(rows) if row["prompt"] == prompt]
+            for track, prompt in dict.fromkeys((row["track"], row["prompt"]) for row in rows):
+                mine = [i for i, row in enumerate(rows) if (row["track"], row["prompt"]) == (track, prompt)]
                 longest = max(docs[i].generation_size or 1 for i in mine)
-                videos = _videos(rows) if prompt in VIDEO_PROMPTS else None
-                asked = ask(self._engine, [rows[i] for i in mine], prompt, max_new_tokens=longest, videos=videos)
-                for k, answer in asked:
+                way = benchmark.track(track).ways[prompt]
+                videos = _videos(rows) if way.frames else None
+                for k, answer in way.ask(self._engine, [rows[i] for i in mine], longest, videos):
                     answers[mine[k]] = answer
                     bar.update()
         for i, answer in answers.items():
@@ -94,7 +96,7 @@ def _videos(rows: Sequence[dict[str, Any]]) -> Videos:
     try:
         return Videos(video_files(setting("VIDEOS")), policy(), ends)
     except VideoError as error:
-        raise ValueError(f"EASG_BENCH_VIDEOS: {error}") from error
+        raise UserError(f"EASG_BENCH_VIDEOS: {error}") from error
 
 
 def _response(answer: Answer) -> ModelResponse:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from videoqa.judge import without_thinking
+from videoqa.reply import without_thinking
 
 _UNIT = r"(?:s|sec|secs|second|seconds)\b"
 _MINUTES = r"(?:m|min|mins|minute|minutes)\b"

@@ -17,8 +17,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from videoqa.judge import without_thinking
-from videoqa.scores import TYPES
+from videoqa.benchmarks.easg.published import TYPES
+from videoqa.errors import UserError
+from videoqa.reply import without_thinking
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def match(prediction: str | None, reference: str, type: str) -> Match:
     a thinking block, matches nothing.
     """
     if type not in TYPES:
-        raise ValueError(f"type {type!r}: allowed are {', '.join(TYPES)}")
+        raise UserError(f"type {type!r}: allowed are {', '.join(TYPES)}")
     said = words(without_thinking(prediction or "") or "")
     meant = words(reference)
     common = _common(said, meant)

@@ -12,33 +12,21 @@ two (four pairs of the real data). A score of 0 is how the script writes that it
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from videoqa import logs
-from videoqa.judge import Verdict
-from videoqa.runs import Row, Run, RunMismatch, data_revision, line_of, result, whole, write_json
-from videoqa.scores import PAPER_KEY
+from videoqa.benchmarks.easg.published import PAPER_KEY
+from videoqa.errors import UserError
+from videoqa.imported import Answered
+from videoqa.reply import Verdict
+from videoqa.rows import Row
+from videoqa.runs import Run
 
 FIELDS = ("vid", "type", "question", "answer", "prediction")
 SHOWN = 5  # problems told of one file
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """One answer that a file holds: the row of the data set that it belongs to, and the judge's word if any."""
-
-    id: str
-    prediction: str
-    verdict: Verdict | None = None
-
-
-Reader = Callable[[Path, Sequence[Row]], list[Answered]]
 
 
 def read_script(path: Path, rows: Sequence[Row]) -> list[Answered]:
@@ -57,25 +45,14 @@ def read_script(path: Path, rows: Sequence[Row]) -> list[Answered]:
     for number, line in enumerate(lines, 1):
         try:
             row = _take(line, waiting, asked)
-            answered.append(Answered(row["id"], line["prediction"], _verdict(line) if judged else None))
+            verdict = _verdict(line) if judged else None
+            answered.append(Answered(row["id"], line["prediction"], verdict, SCRIPT_JUDGE))
         except ValueError as error:
             problems.append(f"row {number}: {error}")
     if problems:
         rest = [f"and {len(problems) - SHOWN} more rows"] if len(problems) > SHOWN else []
-        raise ValueError("\n  ".join([f"{path}: {len(problems)} of {len(lines)} rows", *problems[:SHOWN], *rest]))
+        raise UserError("\n  ".join([f"{path}: {len(problems)} of {len(lines)} rows", *problems[:SHOWN], *rest]))
     return answered
-
-
-def _of(read: Callable[[Path, Sequence[Row]], list[tuple[str, str]]]) -> Reader:
-    return lambda path, rows: [Answered(name, prediction) for name, prediction in read(path, rows)]
-
-
-# what `import-answers --from` takes
-READERS: dict[str, Reader] = {
-    "script": read_script,
-    "lmms-eval": _of(logs.lmms_answers),
-    "lighteval": _of(logs.details_answers),
-}
 
 
 SCRIPT_JUDGE = {  # what a result says of the public script's verdicts
@@ -87,30 +64,6 @@ SCRIPT_JUDGE = {  # what a result says of the public script's verdicts
     "reading": "script",
     "rubric": "paper",
 }
-
-
-def import_run(path: Path, form: str, rows: Sequence[Row], out: Path, data: str, config: str) -> list[Answered]:
-    """Make the run folder `out` of the answers in `path`; `rows` are those of `data` and `config`. Whole or not at all.
-
-    Where the file has the public script's verdicts, they become the run's first result, under the constants of the
-    paper's judge and with the script's zeros: the numbers are those of the script's own arithmetic.
-    """
-    out = out.resolve()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunMismatch(f"{out} is there already: give another --out")
-    answered = READERS[form](path, rows)
-    if not answered:
-        raise ValueError(f"{path}: holds no answers")
-    with whole(out) as fresh:
-        run = Run(fresh, _settings(path, form, rows, data, config))
-        for one in answered:
-            run.answers_file.append({"id": one.id, "prediction": one.prediction, "error": None, "finished": True})
-            if one.verdict is not None:
-                line = {"id": one.id, "of": "answer", "judge": PAPER_KEY, **line_of(one.verdict)}
-                run.verdicts_file.append(line)
-        if any(one.verdict for one in answered):
-            write_json(run.scores_path(PAPER_KEY), result(run, rows, SCRIPT_JUDGE))
-    return answered
 
 
 def export_lines(run: Run, rows: Sequence[Row]) -> tuple[list[dict[str, Any]], str | None]:
@@ -141,9 +94,9 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: no valid JSON: {error}") from None
+        raise UserError(f"{path}: no valid JSON: {error}") from None
     if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
-        raise ValueError(f"{path}: a list of objects with {', '.join(FIELDS)} is expected")
+        raise UserError(f"{path}: a list of objects with {', '.join(FIELDS)} is expected")
     return lines
 
 
@@ -152,18 +105,18 @@ def _take(
 ) -> Row:
     """The row that the line answers, taken out of those that wait for an answer."""
     if missing := [name for name in FIELDS if name not in line]:
-        raise ValueError(f"{', '.join(missing)} missing; it has {', '.join(map(repr, line)) or 'nothing'}")
+        raise UserError(f"{', '.join(missing)} missing; it has {', '.join(map(repr, line)) or 'nothing'}")
     if wrong := next((name for name in FIELDS if not isinstance(line[name], str)), None):
-        raise ValueError(f"{wrong} is {json.dumps(line[wrong])[:60]}; a text is expected")
+        raise UserError(f"{wrong} is {json.dumps(line[wrong])[:60]}; a text is expected")
     key = line["vid"], line["type"], line["question"]
     if key not in asked:
-        raise ValueError(_unknown(key, asked))
+        raise UserError(_unknown(key, asked))
     if line["answer"] not in asked[key]:
         known = " or ".join(map(repr, asked[key]))
-        raise ValueError(f"the ground truth is {line['answer']!r}; the data set's is {known}")
+        raise UserError(f"the ground truth is {line['answer']!r}; the data set's is {known}")
     row = next((row for row in waiting[key] if row["answer"] == line["answer"]), None)
     if row is None:
-        raise ValueError(f"answers a question a second time: {line['question']!r}")
+        raise UserError(f"answers a question a second time: {line['question']!r}")
     waiting[key].remove(row)
     return row
 
@@ -181,33 +134,10 @@ def _unknown(key: tuple[str, ...], asked: dict[tuple[str, ...], Any]) -> str:
 def _verdict(line: dict[str, Any]) -> Verdict:
     review, score = line.get("review"), line.get("scores")
     if not isinstance(review, str):
-        raise ValueError(f"review is {json.dumps(review)[:60]}; a text is expected, as in other rows")
+        raise UserError(f"review is {json.dumps(review)[:60]}; a text is expected, as in other rows")
     if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < 2**53:
-        raise ValueError(f"scores is {json.dumps(score)[:60]}; a number is expected, as in other rows")
+        raise UserError(f"scores is {json.dumps(score)[:60]}; a number is expected, as in other rows")
     return Verdict(float(score), "ok" if score else "unreadable", raw=review)
-
-
-def _settings(path: Path, form: str, rows: Sequence[Row], data: str, config: str) -> dict[str, Any]:
-    return {
-        "format": 1,
-        "data": data,
-        "config": config,
-        "limit": None,
-        "revision": data_revision(rows),
-        "rows": len(rows),
-        "model": path.stem,
-        "model_settings": {},
-        "prompt": "imported",
-        "imported": {"file": path.name, "form": form, "sha256": _sha256(path)},
-    }
-
-
-def _sha256(path: Path) -> str:
-    """Of the file, or of the files of a folder one after the other."""
-    digest = hashlib.sha256()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def _paper_verdicts(run: Run, ids: Sequence[str]) -> tuple[dict[str, Verdict], str | None]:
@@ -215,7 +145,7 @@ def _paper_verdicts(run: Run, ids: Sequence[str]) -> tuple[dict[str, Verdict], s
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.folder.glob("scores*.json"))]
     if not results:
         return {}, None
-    judges = [found["judge"] for found in results if found["judge"]["rubric"].split("-")[0] == "paper"]
+    judges = [one["judge"] for one in results if one["judge"]["rubric"].split("-")[0] == "paper"]
     judges = [judge for judge in judges if judge["mode"] == "paper"]
     if not judges:
         return {}, "no scores: they are not by the paper's rubric and mode, and the script's scale fits no others"

@@ -37,8 +37,9 @@ from lighteval.tasks.registry import Registry
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
-from videoqa.lighteval_tasks import FAMILIES, METRIC, figures, rated
-from videoqa.prompts import VIDEO_PROMPTS
+from videoqa.errors import UserError
+from videoqa.hosts.lighteval import families, metric_name
+from videoqa.hosts.lighteval.tasks import figures, rated
 
 log = logging.getLogger(__name__)
 
@@ -61,19 +62,24 @@ def main(arguments: Sequence[str]) -> int:
         if end.code:
             return end.code if isinstance(end.code, int) else 1
     except ValueError as error:
-        raise ValueError(_mended(error)) from error
+        raise UserError(_mended(error)) from error
     return _told()
 
 
 def _check(arguments: Sequence[str]) -> None:
     """Refuse what would give a number that means something else."""
     names = {a.split(":")[0].split("|")[0] for text in arguments if not text.startswith("-") for a in text.split(",")}
-    seeing = sorted(name for name in names if FAMILIES.get(name) in VIDEO_PROMPTS)
+    seeing = sorted(name for name in names & families().keys() if _shows_frames(name))
     if seeing and arguments[0] not in ("custom", "tasks"):
-        raise ValueError(
+        raise UserError(
             f"{', '.join(seeing)} shows frames, which `lighteval {arguments[0]}` does not: use "
             "`lighteval custom MODEL tasks/video_model.py ...`"
         )
+
+
+def _shows_frames(family: str) -> bool:
+    track, way = families()[family]
+    return track.ways[way].frames
 
 
 _tasks: list[str] = []  # the names of all tasks that were found
@@ -169,11 +175,11 @@ def _averaged(original: Any) -> Any:
     def aggregate(self: Any, *arguments: Any, **named: Any) -> None:
         original(self, *arguments, **named)
         for family, records in rated.items():
-            located = FAMILIES.get(family) == "two-stage"
+            track = families()[family][0]
             for name in [n for n in self.metric_aggregated if n.startswith(f"{family}:_average|")]:
-                self.metric_aggregated[name] = figures(records, located)
+                self.metric_aggregated[name] = figures(records, track)
             if len(rated) == 1:
-                self.metric_aggregated["all"] = figures(records, located)
+                self.metric_aggregated["all"] = figures(records, track)
 
     return aggregate
 
@@ -185,10 +191,12 @@ def _told() -> int:
     """Print the averages over the types and what went wrong; 3 where something did, else 0."""
     wrong = []
     for family, records in sorted(rated.items()):
-        found = figures(records)
-        interval = f" ({found['easg_low']:.2f} to {found['easg_high']:.2f})" if math.isfinite(found["easg_low"]) else ""
+        track = families()[family][0]
+        numbers = figures(records, track)
+        low, high, n = (numbers[f"{track.prefix}_{name}"] for name in ("low", "high", "n"))
+        interval = f" ({low:.2f} to {high:.2f})" if math.isfinite(low) else ""
         types = len({record["type"] for record in records})
-        print(f"{family}: Avg. of {types} types {found[METRIC]:.2f}{interval}, {found['easg_n']:.0f} rows answered")
+        print(f"{family}: Avg. of {types} types {numbers[metric_name(track)]:.2f}{interval}, {n:.0f} rows answered")
         for what, name in (("unanswered", "error"), ("judge_error", "verdict")):
             rows = [r for r in records if r["status"] == what]
             wrong += [f"{what}: {r['id']}: {str(r[name])[:200]}" for r in rows]

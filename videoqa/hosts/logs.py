@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from videoqa.runs import Lines, Row, Run, data_revision, result, whole, write_json
-
-METRIC = "easg_relative"  # of videoqa.lighteval_tasks, which needs lighteval
+from videoqa.benchmark import track
+from videoqa.errors import UserError
+from videoqa.files import Lines, whole, write_json
+from videoqa.hosts.lighteval import metric_name
+from videoqa.rows import Row, revision
+from videoqa.runs import Run, result
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +43,27 @@ def read_details(paths: Sequence[Path]) -> Iterator[Detail]:
         try:
             lines = pq.read_table(path).to_pylist()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise ValueError(f"{path}: no parquet file: {error}") from error
+            raise UserError(f"{path}: no parquet file: {error}") from error
         for number, line in enumerate(lines, 1):
             try:
                 detail = _detail(line)
             except (LookupError, TypeError) as error:
-                raise ValueError(
-                    f"{path}, row {number}: not the details of an easg_bench task of this version: {error!r}"
+                raise UserError(
+                    f"{path}, row {number}: not the details of one of our tasks, of this version: {error!r}"
                 ) from error
             name = detail.row["id"]
             if name in seen:
-                raise ValueError(f"{path}, row {number}: {name} was there already, in {seen[name]}: one run at a time")
+                raise UserError(f"{path}, row {number}: {name} was there already, in {seen[name]}: one run at a time")
             seen[name] = path
             yield detail
 
 
 def _detail(line: Mapping[str, Any]) -> Detail:
-    doc, response, metric = line["doc"], line["model_response"], line["metric"][METRIC]
+    doc, response = line["doc"], line["model_response"]
+    name = doc["specific"].get("track") or track().name  # details of older versions name none
+    metric = line["metric"][metric_name(track(name))]
     text = response["text_post_processed"] or response["text"]
-    row = {name: doc["specific"][name] for name in doc["specific"]}
+    row = {**doc["specific"], "track": name}
     needed = "id", "clip", "type", "question", "answer", "context", "prompt"
     if missing := [name for name in needed if name not in row]:
         raise LookupError(f"{', '.join(missing)} missing")
@@ -70,17 +75,18 @@ def import_details(paths: Sequence[Path], out: Path) -> Run:
     already and of the same files."""
     details = sorted(read_details(paths), key=lambda detail: detail.row["id"])
     if not details:
-        raise ValueError(f"{', '.join(map(str, paths))}: no rows")
+        raise UserError(f"{', '.join(map(str, paths))}: no rows")
     prompts = sorted({detail.row["prompt"] for detail in details})
     if len(prompts) > 1:
-        raise ValueError(f"these are several runs, with the prompts {', '.join(prompts)}: give one at a time")
+        raise UserError(f"these are several runs, with the prompts {', '.join(prompts)}: give one at a time")
     rows = [detail.row for detail in details]
     settings = {
         "format": 1,
+        "track": details[0].row["track"],
         "data": paths[0].name if len(paths) == 1 else f"{len(paths)} files of {paths[0].resolve().parent.name}",
         "config": "default",
         "limit": None,
-        "revision": data_revision(rows),
+        "revision": revision(rows),
         "rows": len(rows),
         "model": _model(paths[0]),
         "model_settings": {"engine": "lighteval"},
@@ -140,7 +146,7 @@ def details_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
     for detail in read_details(paths):
         name = detail.row["id"]
         if name not in known or any(known[name][k] != detail.row[k] for k in ("question", "answer")):
-            raise ValueError(f"{path}: {name} was asked on other data: {detail.row['question']!r}")
+            raise UserError(f"{path}: {name} was asked on other data: {detail.row['question']!r}")
         if not detail.record["error"]:
             answers.append((name, detail.prediction))
     return answers
@@ -158,17 +164,17 @@ def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
         if row is None and isinstance(place, int) and 0 <= place < len(rows):
             row = rows[place]
         if row is None:
-            raise ValueError(f"{where}: doc_id is {place!r}; the data set has the rows 0 to {len(rows) - 1}")
+            raise UserError(f"{where}: doc_id is {place!r}; the data set has the rows 0 to {len(rows) - 1}")
         if str(line.get("target")) != row["answer"]:
-            raise ValueError(
+            raise UserError(
                 f"{where}: row {place} of the data set has the answer {row['answer']!r}, the log has "
                 f"{line.get('target')!r}: give the --data and --config that its task ran on"
             )
         if row["id"] in answers:
-            raise ValueError(f"{where}: answers {row['id']} a second time")
+            raise UserError(f"{where}: answers {row['id']} a second time")
         answers[row["id"]] = _first(line.get("filtered_resps", line.get("resps")), where).strip()
     if not answers:
-        raise ValueError(f"{path}: no samples in it")
+        raise UserError(f"{path}: no samples in it")
     return list(answers.items())
 
 
@@ -178,5 +184,5 @@ def _first(replies: Any, where: str) -> str:
     while isinstance(found, list) and found:
         found = found[0]
     if not isinstance(found, str):
-        raise ValueError(f"{where}: filtered_resps holds no text: {json.dumps(replies)[:80]}")
+        raise UserError(f"{where}: filtered_resps holds no text: {json.dumps(replies)[:80]}")
     return found

@@ -1,0 +1,298 @@
+"""`run`, `answer`, `judge`, `merge`: let a model answer, have the answers scored."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from tqdm import tqdm
+
+from videoqa import frames as framing
+from videoqa.asking import VIDEO_ERROR, Way
+from videoqa.benchmark import ScorerOptions, Track
+from videoqa.commands import options as o
+from videoqa.commands.results import report
+from videoqa.engines import Engine, open_engine
+from videoqa.errors import UserError
+from videoqa.files import short_hash, write_json
+from videoqa.judge import Judge
+from videoqa.rating import item_of
+from videoqa.reply import Scorer
+from videoqa.rows import Row, revision, sample, shard
+from videoqa.runs import NOT_ASKED, Run, answer_rows, judge_rows, load_rows, merge_runs, opened_data, result, rows_of
+from videoqa.store import VerdictStore, default_store, line_of
+from videoqa.videos import Videos
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    model: o.Model,
+    judge: o.JudgeOrNone = None,
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+    limit: o.Limit = None,
+    out: o.Out = Path("runs/run"),
+    prompt: o.Prompt = None,
+    max_new_tokens: o.MaxTokens = None,
+    videos: o.VideoFolder = None,
+    frames: o.FramePolicy = str(framing.DEFAULT),
+    shard: o.Shard = None,
+    rubric: o.RubricName = "ours",
+    mode: o.ModeOption = None,
+    sampling: o.Sampling = "greedy",
+    reading: o.Reading = "ours",
+    explain: o.Explain = 0,
+    store: o.Store = None,
+    dtype: o.DtypeOption = "auto",
+    device: o.Device = "auto",
+    batch_size: o.BatchSize = 8,
+) -> None:
+    """Answer, score and report in one go. A run that was stopped goes on where it stopped."""
+    track, place = opened_data(benchmark, data)
+    how = ScorerOptions(rubric, mode, sampling, reading)
+    _check_scorer(track, judge, how)
+    asked = _Asked.of(track, place, config, limit, prompt, max_new_tokens, videos, frames, shard)
+    local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    engine: Engine | None = open_engine(model, **local)
+    assert engine is not None
+    rows, opened = asked.begin(engine, out)
+    with opened.alone():
+        failed = _answer(engine, rows, opened, asked.frames_of(opened))
+        if judge != model:
+            engine = None  # a GPU may not hold both models
+            engine = open_engine(judge, **local) if judge is not None else None
+        failed += _rate(track.scorer(engine, how), rows, opened, store, explain)
+    report([out])
+    _finish(failed, out)
+
+
+@app.command()
+def answer(
+    model: o.Model,
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+    limit: o.Limit = None,
+    out: o.Out = Path("runs/run"),
+    prompt: o.Prompt = None,
+    max_new_tokens: o.MaxTokens = None,
+    videos: o.VideoFolder = None,
+    frames: o.FramePolicy = str(framing.DEFAULT),
+    shard: o.Shard = None,
+    dtype: o.DtypeOption = "auto",
+    device: o.Device = "auto",
+    batch_size: o.BatchSize = 8,
+) -> None:
+    """Let a model answer the questions."""
+    track, place = opened_data(benchmark, data)
+    asked = _Asked.of(track, place, config, limit, prompt, max_new_tokens, videos, frames, shard)
+    engine = open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
+    rows, opened = asked.begin(engine, out)
+    with opened.alone():
+        _finish(_answer(engine, rows, opened, asked.frames_of(opened)), out)
+
+
+@app.command()
+def judge(
+    run_folder: o.RunFolder,
+    judge: o.JudgeOrNone = None,
+    rubric: o.RubricName = "ours",
+    mode: o.ModeOption = None,
+    sampling: o.Sampling = "greedy",
+    reading: o.Reading = "ours",
+    explain: o.Explain = 0,
+    store: o.Store = None,
+    dtype: o.DtypeOption = "auto",
+    device: o.Device = "auto",
+    batch_size: o.BatchSize = 8,
+) -> None:
+    """Rate the answers of a run, and the ground truth for the calibration. Several judges' results stand side by
+    side."""
+    opened = Run(run_folder)
+    how = ScorerOptions(rubric, mode, sampling, reading)
+    _check_scorer(opened.track, judge, how)
+    local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    engine = open_engine(judge, **local) if judge is not None else None
+    score_run(opened, opened.track.scorer(engine, how), store, explain)
+
+
+@app.command()
+def merge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="All shards of one run.")],
+    out: Annotated[Path, typer.Option(help="The folder of the whole run.")],
+) -> None:
+    """Put the shards of a run together; `judge` then makes its scores, of the verdicts that are there already."""
+    merged = merge_runs([Run(folder) for folder in runs], out)
+    print(f"{out}: {len(merged.answers())} answers of {len(runs)} shards; next: easg-bench judge {out} --judge JUDGE")
+
+
+# -- the steps --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked and how: all that a run's config says but for the model. Made before a model is loaded, so that
+    a wrong argument is said at once."""
+
+    track: Track
+    data: str
+    config: str
+    limit: int | None
+    prompt: str
+    way: Way
+    max_new_tokens: int
+    videos: Path | None
+    policy: framing.Policy | None
+    shard: str | None
+    rows: list[Row]
+
+    @classmethod
+    def of(
+        cls,
+        track: Track,
+        data: str,
+        config: str,
+        limit: int | None,
+        prompt: str | None,
+        max_new_tokens: int | None,
+        videos: Path | None,
+        frames: str,
+        shard: str | None,
+    ) -> _Asked:
+        prompt = prompt or track.way
+        way = track.asked(prompt)
+        policy = _policy(track, prompt, frames, videos)
+        rows = sample(load_rows(track, data, config), limit)
+        longest = max_new_tokens or track.max_new_tokens
+        return cls(track, data, config, limit, prompt, way, longest, videos, policy, shard, rows)
+
+    def begin(self, engine: Engine, out: Path) -> tuple[list[Row], Run]:
+        """The rows to ask and the run folder, which is made or found to be of the same run."""
+        settings = {
+            "format": 1,
+            "track": self.track.name,
+            "data": self.data,
+            "config": self.config,
+            "limit": self.limit,
+            "revision": revision(self.rows),
+            "rows": len(self.rows),
+            "model": engine.name,
+            "model_settings": engine.settings,
+            "prompt": self.prompt,
+            "max_new_tokens": self.max_new_tokens,
+            "frames": None if self.policy is None else str(self.policy),
+            "shard": self.shard,
+        }
+        rows = shard(self.way.of_its_types(self.rows), self.shard)
+        return rows, Run(out, settings)
+
+    def frames_of(self, opened: Run) -> Videos | None:
+        """The videos of the run, where its prompt shows frames."""
+        if self.policy is None or self.videos is None:
+            return None
+        return Videos.of(self.videos, self.policy, load_rows(self.track, opened.config["data"], "default"))
+
+
+def _policy(track: Track, prompt: str, frames: str, videos: Path | None) -> framing.Policy | None:
+    """Which frames a prompt shows that shows any."""
+    if not track.ways[prompt].frames:
+        if videos is not None or frames != str(framing.DEFAULT):
+            showing = ", ".join(name for name, way in track.ways.items() if way.frames)
+            raise UserError(f"--videos and --frames are for the prompts {showing}, not for {prompt}")
+        return None
+    if videos is None:
+        raise UserError(f"the prompt {prompt} shows frames: give --videos, the folder of the videos")
+    return framing.Policy.parse(frames)
+
+
+def _check_scorer(track: Track, judge: str | None, how: ScorerOptions) -> None:
+    """Say before hours of answering that the judge is missing or its rubric cannot be read."""
+    if track.rubric is None:
+        return
+    if judge is None:
+        raise UserError(f"the answers of {track.title} are rated by a judge: name one with --judge")
+    track.rubric(how.rubric)
+
+
+def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) -> int:
+    """Answer what is missing; the number of rows that failed."""
+    have = sum(line["error"] is None for line in run.answers().values())
+    failed = []
+    with tqdm(total=len(rows), initial=have, desc="answers", unit="row") as bar:
+        for line in answer_rows(engine, rows, run, videos):
+            bar.update()
+            if line["error"] is not None:
+                failed.append(line)
+    for line in failed[:10]:
+        print(f"no answer: {line['id']}: {line['error']}", file=sys.stderr)
+    if unseen := sum(line["error"].startswith(VIDEO_ERROR) for line in failed):
+        print(f"{unseen} of {len(rows)} rows have no video that can be read (video_error)", file=sys.stderr)
+    return len(failed)
+
+
+def score_run(run: Run, scorer: Scorer, store: Path | None, explain: int) -> None:
+    """Score a run that is answered, report it, and end with exit code 3 where rows failed or have no answer."""
+    rows = rows_of(run)
+    with run.alone():
+        failed = _rate(scorer, rows, run, store, explain)
+    report([run.folder])
+    _finish(failed, run.folder)
+    answers = run.answers()
+    if any(answers.get(row["id"], NOT_ASKED)["error"] is not None for row in rows):
+        raise typer.Exit(3)
+
+
+def _rate(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain: int) -> int:
+    """Rate what has no verdict yet and write the result; the number of rows that failed."""
+    judge = scorer if isinstance(scorer, Judge) else None
+    if explain and judge is None:
+        raise UserError(f"--explain is for judges; {run.track.title} has none")
+    if explain and judge is not None and judge.mode != "paper":
+        list(judge.explain([], []))  # an engine that cannot is said now, not after the rating
+    predictions = {k: line["prediction"] for k, line in run.answers().items() if line["error"] is None}
+    if missing := sum(row["id"] not in predictions for row in rows):
+        print(f"{missing} of {len(rows)} rows have no answer and are not rated ({run.folder})", file=sys.stderr)
+    kept = VerdictStore(store or default_store(), judge.key) if judge else None
+    known = [v for of in ("answer", "truth") for v in run.verdicts(scorer.key, of).values()]
+    total = len(predictions) + (len(rows) if scorer.needs_truth else 0)
+    failed = []
+    with tqdm(total=total, initial=sum(v.status != "judge_error" for v in known), desc="verdicts", unit="row") as bar:
+        for identifier, verdict in judge_rows(scorer, rows, predictions, run, kept):
+            bar.update()
+            if verdict.status == "judge_error":
+                failed.append((identifier, verdict.raw))
+    for identifier, why in failed[:10]:
+        print(f"no verdict: {identifier}: {why}", file=sys.stderr)
+    write_json(run.scores_path(scorer.key), result(run, rows, scorer.describe()))
+    if explain and judge is not None and judge.engine.can_force:  # else the replies of mode paper hold the reasons
+        _explain(judge, rows, run, explain)
+    return len(failed)
+
+
+def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
+    """Add the judge's reasons for its lowest scores to the verdict lines."""
+    verdicts = run.verdicts(judge.key, "answer")
+    answers = run.answers()
+    rated = [r for r in rows if (v := verdicts.get(r["id"])) and v.status == "ok"]
+    rated = sorted(rated, key=lambda r: (verdicts[r["id"]].score, r["id"]))[:lowest]
+    wanted = [r for r in rated if not verdicts[r["id"]].explanation]
+    if not wanted:
+        return
+    items = [item_of(r, answers[r["id"]]["prediction"]) for r in wanted]
+    given = [verdicts[r["id"]] for r in wanted]
+    for index, text in tqdm(judge.explain(items, given), total=len(items), desc="explanations", unit="row"):
+        digest = short_hash(items[index].prediction or "")
+        line = {"id": wanted[index]["id"], "of": "answer", "judge": judge.key, "rated": digest}
+        run.verdicts_file.append(line | line_of(replace(given[index], explanation=text)))
+
+
+def _finish(failed: int, out: Path) -> None:
+    if failed:
+        print(f"{failed} rows failed; the same command asks only for them again ({out})", file=sys.stderr)
+        raise typer.Exit(3)

@@ -1,0 +1,67 @@
+"""`judge-check`: is this judge fit?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from tqdm import tqdm
+
+from videoqa import judge_check as check
+from videoqa.commands import options as o
+from videoqa.commands.results import console
+from videoqa.engines import open_engine
+from videoqa.errors import UserError
+from videoqa.files import write_json
+from videoqa.judge import Judge
+from videoqa.rows import sample
+from videoqa.runs import load_rows, opened_data
+from videoqa.store import line_of
+
+app = typer.Typer()
+
+
+@app.command("judge-check")
+def judge_check(
+    judge: o.JudgeSpec,
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+    limit: Annotated[int, typer.Option(min=1, help="Rows, evenly over the types.")] = 30,
+    rubric: o.RubricName = "ours",
+    mode: o.ModeOption = None,
+    sampling: o.Sampling = "greedy",
+    dtype: o.DtypeOption = "auto",
+    device: o.Device = "auto",
+    batch_size: o.BatchSize = 8,
+    out: Annotated[Path | None, typer.Option(help="Write the figures and every rating to this JSON file.")] = None,
+) -> None:
+    """Check whether a judge is fit: has it rate right, wrong and empty answers and attacks, about 10 for each row."""
+    track, place = opened_data(benchmark, data)
+    if track.rubric is None or track.paraphrase is None:
+        raise UserError(f"{track.title} has no judge to be checked")
+    pool = load_rows(track, place, config)
+    read = track.rubric(rubric)
+    engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
+    rater = Judge(engine, read, mode, sampling)
+    asked = check.probes(sample(pool, limit), pool, rater.rubric, track.rubric("ours"), track.paraphrase)
+    other = check.second_seed(rater)
+    verdicts, second = (
+        [v for _, v in sorted(tqdm(check.rate(r, asked), total=len(asked), desc="ratings", unit="row"))] if r else []
+        for r in (rater, other)
+    )
+    summary = check.report(rater, asked, verdicts, second)
+    console().print(check.table(summary))
+    print(check.summary(summary))
+    if out is not None:
+        ratings = [
+            {"id": p.id, "kind": p.kind, "prediction": p.item.prediction, **line_of(v)}
+            for p, v in zip(asked, verdicts, strict=True)
+        ]
+        write_json(out, {**summary.as_dict(), "ratings": ratings})
+    if summary.errors:
+        first = next(v.raw for v in verdicts if v.status == "judge_error")
+        print(f"{summary.errors} of {summary.calls} calls failed, the first: {first}", file=sys.stderr)
+        raise typer.Exit(3)

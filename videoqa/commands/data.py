@@ -1,0 +1,97 @@
+"""`videos check`, `videos list`, `show`, `import-answers`: the questions, their videos, answers from elsewhere."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from videoqa import regions
+from videoqa import videos as files
+from videoqa.benchmark import tracks
+from videoqa.commands import options as o
+from videoqa.errors import UserError
+from videoqa.files import write_text
+from videoqa.imported import import_run, readers
+from videoqa.runs import load_rows, opened_data
+
+app = typer.Typer()
+_FORMS = dict.fromkeys(form for track in tracks().values() for form in readers(track))
+
+
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The question's id.")],
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+    videos: o.VideoFolder = None,
+    out: Annotated[Path, typer.Option(help="Folder for the frames with the question's boxes (--videos).")] = Path(),
+) -> None:
+    """Print a question with its evidence; with --videos, draw its boxes onto the frames."""
+    track, place = opened_data(benchmark, data)
+    rows = load_rows(track, place, config)
+    row = next((row for row in rows if row["id"] == id), None)
+    if row is None:
+        near = difflib.get_close_matches(id, [row["id"] for row in rows], n=1, cutoff=0)
+        raise UserError(f"{place}, config {config}: no question {id!r}; the nearest is {near[0] if near else 'none'}")
+    print(regions.describe(row))
+    if videos is None:
+        return
+    for path in regions.save_frames(row, videos, out, files.clip_ends(rows).get(row["clip"])):
+        print(f"{'wrote':<10}{path}")
+
+
+@app.command("import-answers")
+def import_answers(
+    file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+    out: o.Out = Path("runs/run"),
+    form: Annotated[str, typer.Option("--from", help=f"What wrote the file: {', '.join(_FORMS)}.")] = "script",
+) -> None:
+    """Make a run of answers that something else wrote; its scores come along if it has them."""
+    track, place = opened_data(benchmark, data)
+    if form not in readers(track):
+        raise UserError(f"--from {form}: allowed are {', '.join(readers(track))}")
+    rows = load_rows(track, place, config)
+    answered = import_run(file, form, rows, out, place, config, track)
+    judged = sum(one.verdict is not None for one in answered)
+    print(f"{out}: {len(answered)} of {len(rows)} questions answered, {judged} judged")
+
+
+_videos = typer.Typer(no_args_is_help=True, help="The videos that the questions are about.")
+app.add_typer(_videos, name="videos")
+
+
+@_videos.command("check")
+def videos_check(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of clips or full videos, by uid.")],
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+) -> None:
+    """Say which clips have no video that can be read, and the questions lost with them; exit code 3 if any."""
+    check = files.check_videos(folder, load_rows(*opened_data(benchmark, data), config))
+    print(check)
+    if check.partial:
+        raise typer.Exit(3)
+
+
+@_videos.command("list")
+def videos_list(
+    benchmark: o.Benchmark = None,
+    data: o.Data = None,
+    config: o.Config = "default",
+    out: Annotated[Path | None, typer.Option(help="The file to write (default: print).")] = None,
+) -> None:
+    """Write the uids of the full videos, one a line, as the Ego4D downloader's --video_uid_file takes them."""
+    text = "".join(f"{uid}\n" for uid in files.uid_list(load_rows(*opened_data(benchmark, data), config)))
+    if out is None:
+        print(text, end="")
+    else:
+        write_text(out, text)
+        print(f"{out}: {text.count(chr(10))} videos")

@@ -1,0 +1,53 @@
+"""The options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from videoqa import frames as framing
+from videoqa.benchmark import tracks
+from videoqa.judge import Mode
+
+SPEC = "a folder or Hub id; vllm:ID; server:NAME@http://HOST/v1; options behind a question mark"
+_WAYS = "; ".join(f"{track.title}: {', '.join(track.ways)}" for track in tracks().values())
+
+Benchmark = Annotated[
+    str | None,
+    typer.Option(help=f"Which benchmark the data are of: {', '.join(tracks())} (default: what their card says)."),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(help="The dataset: a folder that the builder wrote, or a Hub repo (default: the benchmark's name)."),
+]
+Config = Annotated[str, typer.Option(help="Config of the dataset: default, or one question type.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only N rows, evenly over the types.")]
+Out = Annotated[Path, typer.Option(help="The run folder; a run that was stopped goes on there.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with answers.")]
+Model = Annotated[str, typer.Option(help=f"The model under test: {SPEC}.")]
+Prompt = Annotated[str | None, typer.Option(help=f"What the model sees beside the question ({_WAYS}).")]
+VideoFolder = Annotated[Path | None, typer.Option("--videos", help="Folder of clips or full videos, by uid.")]
+FramePolicy = Annotated[str, typer.Option("--frames", help=f"Which frames: {framing.GRAMMAR}.")]
+Shard = Annotated[str | None, typer.Option(help="Only this part of the clips, such as 2/4; `merge` joins the parts.")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-new-tokens", min=1, help="Longest answer (default: the benchmark's).")
+]
+JudgeSpec = Annotated[str, typer.Option("--judge", help=f"The judge: {SPEC}.")]
+JudgeOrNone = Annotated[str | None, typer.Option("--judge", help=f"The judge, where answers are rated by one: {SPEC}.")]
+RubricName = Annotated[str, typer.Option("--rubric", help="`ours`, `paper` (after `easg-bench fetch`), or a file.")]
+ModeOption = Annotated[
+    Mode | None,
+    typer.Option(help="dist: one pass, the score's distribution (default where the engine has it); score; paper."),
+]
+Sampling = Annotated[Literal["greedy", "paper"], typer.Option(help="paper: the paper's temperature and top_p.")]
+Reading = Annotated[str, typer.Option(help="script: unreadable is 0, as in the public script (mode paper).")]
+Explain = Annotated[int, typer.Option(min=0, help="Have the judge explain its N lowest scores.")]
+Store = Annotated[Path | None, typer.Option(help="Folder of the verdict store (default: in the HF cache folder).")]
+DtypeOption = Annotated[
+    Literal["auto", "float32", "bfloat16", "float16"],
+    typer.Option("--dtype", help="auto: float32 on CPU, bfloat16 on GPU."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, ...")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Rows that go through a local model together.")]

@@ -1,0 +1,142 @@
+"""`report`, `submit`, `card`, `compare`: what is made of results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from videoqa import report as reports
+from videoqa import results, scores
+from videoqa import submit as submission
+from videoqa.files import write_text
+from videoqa.rating import calibration, scored
+from videoqa.runs import Run, RunMismatch, rows_of
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with scores.")],
+    html: Annotated[Path | None, typer.Option(help="Write one HTML file with tables, charts and answers.")] = None,
+    form: Annotated[
+        Literal["table", "markdown", "latex", "csv"], typer.Option("--format", help="latex: the paper's Table 2.")
+    ] = "table",
+) -> None:
+    """Print the scores of runs beside the paper's, or write a report of them."""
+    read = [(path, one) for folder in runs for path in results.files(folder) for one in results.read_each(path)]
+    if html is not None:
+        opened = {path: Run(path.parent) for path, _ in read}
+        views = [reports.View.of(opened[path], one) for path, one in read]
+        rows = {row["id"]: row for run in opened.values() for row in rows_of(run)}
+        write_text(html, reports.html(views, list(rows.values())))
+        print(html)
+    elif form != "table":
+        formats = {"markdown": reports.markdown, "latex": reports.latex, "csv": reports.to_csv}
+        print(formats[form]([one for _, one in read]), end="")
+    else:
+        _print_tables(read)
+
+
+def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
+    every = [one for _, one in read]
+    console().print(reports.table(every))
+    second = reports.track_of(every).beside
+    if any(one.prompt == second[-1] for one in every if second):
+        console().print(reports.beside(every))
+    for path, one in read:
+        print(f"{path.parent}: judge {one.group}")
+        if one.judge is not None and one.judge.mass is not None:
+            print(f"  mass on the allowed scores: {one.judge.mass:.3f} (below 0.9 the scores mean little)")
+
+
+@app.command()
+def submit(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file alone.")],
+    to: Annotated[str, typer.Option("--to", metavar="ORG/REPO", help="The results dataset on the Hub, or a folder.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Bring a run's results and answers to a results dataset, as one pull request."""
+    from huggingface_hub import HfApi
+
+    bundles: list[tuple[bytes, bytes | None]] = []
+    for one in (one for path in results.files(run_folder) for one in results.read_each(path)):
+        answers = None
+        if run_folder.is_dir():
+            run, key = Run(run_folder), one.scorer
+            of_answer, of_truth = run.verdicts(key, "answer"), run.verdicts(key, "truth")
+            table = submission.answer_table(rows_of(run), run.answers(), of_answer, of_truth)
+            answers = submission.answer_bytes(table)
+        bundles.append((submission.published(one.model_dump(mode="json")), answers))
+    api = HfApi()
+    planned = submission.plan(api, to, bundles)
+    print(planned)
+    if not dry_run and (address := submission.submit(api, planned)):
+        print(f"Done: {address}")
+
+
+@app.command()
+def card(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file.")],
+) -> None:
+    """Print the run's `model-index` entry, for the head of the model's card."""
+    print(submission.card([one for path in results.files(run_folder) for one in results.read_each(path)]))
+
+
+@app.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A judged run.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another, of the same questions and judge.")],
+) -> None:
+    """Print how much run A is better than run B, row by row: differences with 95% interval and p-value."""
+    a, b = Run(run_a), Run(run_b)
+    if a.config["revision"] != b.config["revision"] or a.track.name != b.track.name:
+        each = "; ".join(
+            f"{r.folder} has {r.config['rows']} of {r.config['data']}, config {r.config['config']}, revision "
+            f"{r.config['revision']}"
+            for r in (a, b)
+        )
+        raise RunMismatch(f"only runs on the same questions can be compared: {each}")
+    rows = rows_of(a)
+    keys_a, keys_b = ([results.read(path).scorer for path in results.files(folder)] for folder in (run_a, run_b))
+    common = [key for key in keys_a if key in keys_b]
+    if not common:
+        raise RunMismatch(
+            f"no judge has rated both runs; {run_a}: {'; '.join(keys_a)}; {run_b}: {'; '.join(keys_b)}. "
+            "Have one of them rated by the other's judge: easg-bench judge"
+        )
+    for key in common:
+        # one calibration for both: the ground truth was the same, and so was its judge
+        scale = calibration(a.track, key, rows, a.verdicts(key, "truth"))
+        mine, theirs = (scored(rows, r.verdicts(key, "answer")) for r in (a, b))
+        comparison = scores.compare(mine, theirs, scale, scale, key=key, types=a.track.types)
+        console().print(_differences(comparison, run_a, run_b, a.track.measure.title))
+        print(f"judge {key}")
+        if left_out := comparison.only_a + comparison.only_b + comparison.unscored:
+            print(f"  {left_out} rows without a score in both runs are left out")
+
+
+def _differences(comparison: scores.Comparison, a: Path, b: Path, measure: str) -> Any:
+    """The scores of two runs side by side with their difference, as a rich table."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"{escape(str(a))} minus {escape(str(b))}, {measure[:1].lower()}{measure[1:]}")
+    table.add_column("")
+    for name in ("rows", "clips", "A", "B", "A - B", "95% interval", "p"):
+        table.add_column(name, justify="right")
+    for name, d in {**comparison.by_type, "Avg.": comparison.avg}.items():
+        interval = f"{d.interval[0]:+.2f} to {d.interval[1]:+.2f}" if d.interval else "-"
+        figures = f"{d.a:.2f}", f"{d.b:.2f}", f"{d.difference:+.2f}", interval, f"{d.p_value:.4f}"
+        table.add_row(name, str(d.n), str(d.clusters), *figures, style="bold" if name == "Avg." else None)
+    return table
+
+
+def console() -> Any:
+    """A terminal as it is, a file 140 columns wide."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=140)

@@ -1,0 +1,125 @@
+"""Files that are whole or not there: JSON Lines that survive a kill, and writing beside and renaming."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from videoqa.errors import UserError
+
+
+class Lines:
+    """A JSON Lines file that many processes may append to and that survives being killed.
+
+    Every record is one write to a file opened for appending, under a lock; what cannot be written whole is taken back.
+    A last line that was cut off when a process died is dropped: by `read` with a warning, by `append` for good. Text is
+    escaped to ASCII, so the locale, U+2028 and lone surrogates do no harm. `keys` are what every record must have,
+    `kinds` of which type the values of some keys must be.
+    """
+
+    def __init__(self, path: Path, *keys: str, kinds: Mapping[str, Any] | None = None) -> None:
+        self.path = path
+        self.keys = keys
+        self.kinds = kinds or {}
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole records. Anything else, but for a last line that was cut off, is an error with its line number."""
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # not while another process writes a line
+            lines = file.read().split(b"\n")
+        records = []
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            if (record := record_in(line)) is None and number == len(lines):
+                warnings.warn(f"{self.path}, line {number} was cut off and is dropped", stacklevel=2)
+                break
+            if record is None:
+                raise UserError(f"{self.path}, line {number}: not a JSON object: {line[:60].decode(errors='replace')}")
+            if missing := [key for key in self.keys if key not in record]:
+                raise UserError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
+            for key, kind in self.kinds.items():
+                if key in record and not isinstance(record[key], kind):
+                    raise UserError(f"{self.path}, line {number}: {key} cannot be {record[key]!r}"[:300])
+            records.append(record)
+        return records
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Put one record on disk. OSError names the file, which is then as it was before."""
+        line = json.dumps(record, ensure_ascii=True).encode() + b"\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            end = file.seek(0, os.SEEK_END)
+            if end and file.seek(end - 1) >= 0 and file.read(1) != b"\n":
+                file.seek(0)
+                tail = file.readall().rpartition(b"\n")[2]
+                if record_in(tail) is None:
+                    end -= len(tail)
+                    file.truncate(end)
+                else:
+                    line = b"\n" + line
+            try:
+                if file.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError as error:
+                file.truncate(end)
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+
+def record_in(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in a line; None if it is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def write_json(path: Path, data: Any) -> None:
+    """A JSON file, escaped to ASCII."""
+    write_text(path, json.dumps(data, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write beside and rename, so that the file is always whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+def short_hash(text: str) -> str:
+    """Twelve hex digits that stand for a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def whole(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that becomes `out` once everything is in it."""
+    fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
+    try:
+        yield fresh
+        fresh.replace(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""The verdict store: what one judge said of which prompt, for all runs. A prompt is rated once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from videoqa.engines import Conversation
+from videoqa.errors import UserError
+from videoqa.files import Lines, short_hash
+from videoqa.judge import Item, Judge
+from videoqa.reply import Verdict
+
+VERDICT_KINDS = {
+    **{"id": str, "of": str, "judge": str, "status": str, "explanation": str, "raw": str},
+    **dict.fromkeys(("score", "most_likely", "mass"), float | int | None),
+    "probabilities": list | None,
+}
+STORE_FORMAT = 1
+
+
+def line_of(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as a record for a line."""
+    return {k: v for k, v in asdict(verdict).items() if v is not None or k == "score"}
+
+
+def verdict_of(line: dict[str, Any]) -> Verdict:
+    """The verdict in a line."""
+    fields = {k: line[k] for k in Verdict.__dataclass_fields__ if k in line}
+    if fields.get("probabilities") is not None:
+        fields["probabilities"] = tuple(fields["probabilities"])
+    return Verdict(**fields)
+
+
+def default_store() -> Path:
+    """Beside what else is kept in the Hugging Face cache folder."""
+    from huggingface_hub.constants import HF_HOME
+
+    return Path(HF_HOME) / "easg-bench" / "verdicts"
+
+
+class VerdictStore:
+    """What one judge said of which prompt, for all runs. Errors are not kept, so that they are tried again."""
+
+    def __init__(self, folder: str | Path, judge: str) -> None:
+        self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl", kinds=VERDICT_KINDS | {"prompt": str})
+        self._known: dict[str, Verdict] = {}
+        for line in self._lines.read():
+            if line.get("format", STORE_FORMAT) != STORE_FORMAT:
+                raise UserError(
+                    f"{self._lines.path} was written by a newer easg-bench (format {line['format']}, this one reads "
+                    f"{STORE_FORMAT}): update, or give another --store"
+                )
+            if "prompt" in line:
+                self._known[line["prompt"]] = verdict_of(line)
+        if not self._lines.path.exists():
+            self._lines.append({"format": STORE_FORMAT, "judge": judge})
+
+    def get(self, prompt: str) -> Verdict | None:
+        """The verdict on the prompt with this hash, if there is one."""
+        return self._known.get(prompt)
+
+    def put(self, prompt: str, verdict: Verdict) -> None:
+        """Keep a verdict, unless it is an error."""
+        if verdict.status != "judge_error" and prompt not in self._known:
+            self._known[prompt] = verdict
+            self._lines.append({"prompt": prompt, **line_of(verdict)})
+
+
+def prompt_hash(conversation: Conversation) -> str:
+    """Identifies a prompt by its whole text."""
+    text = json.dumps(list(conversation), ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rate_once(judge: Judge, items: Sequence[Item], store: VerdictStore | None) -> Iterator[tuple[int, Verdict]]:
+    """Judge.rate, but each different prompt is asked once, and not at all if the store knows it."""
+    conversations: dict[str, Conversation] = {}
+    waiting: dict[str, list[int]] = {}
+    for index, item in enumerate(items):
+        conversation = judge.prompt(item)
+        if conversation is None:
+            yield index, judge.empty
+            continue
+        key = prompt_hash(conversation)
+        if store is not None and (verdict := store.get(key)) is not None:
+            yield index, verdict
+        else:
+            conversations[key] = conversation
+            waiting.setdefault(key, []).append(index)
+    keys = list(waiting)
+    for k, verdict in judge.rate_prompts([conversations[key] for key in keys]):
+        if store is not None:
+            store.put(keys[k], verdict)
+        yield from ((index, verdict) for index in waiting[keys[k]])
