@@ -28,7 +28,7 @@ step() {
     printf '%-14s exit %-3s %4d s\n' "$name" "$code" $((SECONDS - began)) | tee -a "$summary"
     [ "$code" = 0 ] || { failed=1 && tail -n 5 "$out/$name.log"; }
 }
-bench() { step "$1" "$python" -m videoqa.cli "${@:2}"; }
+bench() { step "$1" "$python" -m videoqa.commands "${@:2}"; }
 
 step cuda "$python" -c 'import torch; assert torch.cuda.is_available(), "no CUDA here"; print(torch.cuda.get_device_name())'
 [ "$failed" = 0 ] || exit 2

@@ -204,7 +204,9 @@ def paper() -> pd.DataFrame:
     lines = []
     for row in (row for row in TRACK.published if row.way != "regular"):
         scores = {name: row.scores.get(name) for name in TYPES}
-        lines.append({"Model": row.model, "Kind": row.kind, "Prompting": row.way or "regular", **scores, "Avg.": row.avg})
+        lines.append(
+            {"Model": row.model, "Kind": row.kind, "Prompting": row.way or "regular", **scores, "Avg.": row.avg}
+        )
     return pd.DataFrame(lines)
 
 

@@ -149,7 +149,7 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
     from videoqa.files import write_json
     from videoqa.judge import Judge
     from videoqa.rows import revision
-    from videoqa.runs import Run, answer_rows, describe, judge_rows, result
+    from videoqa.runs import Run, answer_rows, judge_rows, result
 
     def make(
         name: str = "org/model",
@@ -178,7 +178,7 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
         said = {k: line["prediction"] for k, line in run.answers().items()}
         for _ in judge_rows(judge, rows, said, run, None):
             pass
-        write_json(run.folder / "scores.json", result(run, rows, describe(judge)))
+        write_json(run.folder / "scores.json", result(run, rows, judge.describe()))
         return run.folder
 
     return make

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_script import script_scores
 from typer.testing import CliRunner
-from videoqa.cli import app
 
 import easg_bench
 from builder.__main__ import app as builder_app
+from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import PAPER_KEY, PAPER_SCALE
 from videoqa.benchmarks.easg.script_file import export_lines, read_script
+from videoqa.commands import command_line
 from videoqa.files import write_json
 from videoqa.imported import import_run
 from videoqa.reply import Verdict
@@ -54,7 +55,7 @@ ROWS = [row(1), row(2, type="before", answer="pick jug"), row(3, "Which?", "jar"
 
 
 def bring_in(tmp_path: Path, lines: list[Line], rows: list[Line] = ROWS) -> Run:
-    import_run(write(tmp_path / "model-a.json", lines), "script", rows, tmp_path / "run", "data", "default")
+    import_run(write(tmp_path / "model-a.json", lines), "script", rows, tmp_path / "run", "data", "default", EASG)
     return Run(tmp_path / "run")
 
 
@@ -116,11 +117,11 @@ def test_imported_scores_are_those_of_the_scripts_own_arithmetic(tmp_path: Path)
     found = json.loads((run.folder / "scores.json").read_text())
     for kind, scale in PAPER_SCALE.items():
         mine = [one["scores"] for one in lines if one["type"] == kind]
-        assert found["types"][kind]["relative"] == pytest.approx(100 * sum(mine) / len(mine) / scale)
+        assert found["types"][kind]["value"] == pytest.approx(100 * sum(mine) / len(mine) / scale)
     theirs = script_scores(
         [Scored(r["id"], r["clip"], r["type"], s["scores"]) for r, s in zip(rows, lines, strict=True)]
     )
-    assert found["avg"]["relative"] == pytest.approx(100 * sum(t.relative for t in theirs.values()) / 5)
+    assert found["avg"]["value"] == pytest.approx(100 * sum(t.relative for t in theirs.values()) / 5)
     assert found["judge"]["key"] == PAPER_KEY
 
 
@@ -179,7 +180,7 @@ def test_bad_files_are_told_and_leave_no_run(lines: Any, message: str, tmp_path:
     path = tmp_path / "a.json"
     path.write_text(lines if isinstance(lines, str) else json.dumps(lines), encoding="latin-1")
     with pytest.raises(ValueError, match=r"a\.json") as error:
-        import_run(path, "script", ROWS, tmp_path / "run", "data", "default")
+        import_run(path, "script", ROWS, tmp_path / "run", "data", "default", EASG)
     assert message in str(error.value)
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
@@ -200,7 +201,7 @@ def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path) -> None:
 
 
 def command(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
+    result = CliRunner().invoke(command_line(), [*map(str, arguments)])
     assert result.exit_code == 0, result.output + repr(result.exception)
     return result.stdout
 
@@ -219,7 +220,7 @@ def test_the_command_line_imports_reports_and_exports(
     assert "99.72" in command("report", run)  # purpose: 7 of 10 over the paper's 4689 / 668
     command("export-answers", run, "--out", again)
     assert json.loads(again.read_text()) == lines
-    unknown = CliRunner().invoke(app, ["import-answers", str(path), "--data", str(data), "--from", "x"])
+    unknown = CliRunner().invoke(command_line(), ["import-answers", str(path), "--data", str(data), "--from", "x"])
     assert "--from x: allowed are script" in str(unknown.exception)
 
 
@@ -235,4 +236,4 @@ def test_all_real_questions_survive_the_round_trip(real_build: Path, tmp_path: P
         [Scored(r["id"], r["clip"], r["type"], s["scores"]) for r, s in zip(rows, lines, strict=True)]
     )
     for kind, score in theirs.items():
-        assert relative[kind]["relative"] == pytest.approx(100 * score.relative)
+        assert relative[kind]["value"] == pytest.approx(100 * score.relative)

@@ -11,7 +11,9 @@ import pytest
 
 from tests.scripted import Scripted
 from videoqa import asking
-from videoqa.asking import VIDEO_ERROR, Answer, ask
+from videoqa.asking import VIDEO_ERROR, Answer
+from videoqa.benchmark import track
+from videoqa.benchmarks.easg.two_stage import LOCATE_TOKENS
 from videoqa.frames import Policy
 from videoqa.videos import Videos
 
@@ -28,7 +30,7 @@ def videos(folder: Path, rows: Sequence[dict[str, Any]], frames: str = "uniform:
 
 
 def answers(engine: Scripted, rows: Sequence[dict[str, Any]], prompt: str, seen: Videos | None) -> list[Answer]:
-    found = dict(ask(engine, rows, prompt, max_new_tokens=9, videos=seen))
+    found = dict(track().asked(prompt).ask(engine, rows, 9, seen))
     return [found[index] for index in range(len(rows))]
 
 
@@ -65,7 +67,7 @@ def test_two_stages_ask_twice_and_keep_the_frames(demo_videos: Path) -> None:
         first, reply, second = answer.conversation
         assert sum(part["type"] == "image" for part in first["content"]) == 3
         assert reply == {"role": "assistant", "content": "2 s to 4 s"} and "right before that step" in second["content"]
-    assert [call["max_new_tokens"] for call in engine.calls] == [asking.LOCATE_TOKENS, 9]
+    assert [call["max_new_tokens"] for call in engine.calls] == [LOCATE_TOKENS, 9]
 
 
 def test_a_first_turn_that_fails_is_the_rows_error(demo_videos: Path) -> None:
@@ -133,9 +135,9 @@ def test_clips_are_asked_together_until_their_frames_fill_the_memory(
 
 def test_frames_need_a_folder_and_prompts_a_known_name() -> None:
     with pytest.raises(ValueError, match="folder of videos"):
-        list(ask(Scripted(lambda *_: "yes"), [row("a")], "frames", max_new_tokens=1))
-    with pytest.raises(ValueError, match="allowed are blind, narrations, frames, two-stage"):
-        list(ask(Scripted(lambda *_: "yes"), [row("a")], "sounds", max_new_tokens=1))
+        list(track().asked("frames").ask(Scripted(lambda *_: "yes"), [row("a")], 1, None))
+    with pytest.raises(ValueError, match="EASG-Bench has blind, narrations, frames, two-stage"):
+        track().asked("sounds")
 
 
 def test_a_language_neutral_question_has_its_regions_drawn_among_the_frames(demo_videos: Path) -> None:

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from scripted import Scripted
 
-from videoqa import cli
+from videoqa import commands
+from videoqa.benchmark import track
 from videoqa.benchmarks.easg.published import PAPER_TABLE2, TYPES
-from videoqa.runs import Run
+from videoqa.engines import open_engine
+from videoqa.runs import Run, load_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = [
@@ -47,8 +49,8 @@ class Place:
             can_force=True,
             name="judge",
         )
-        monkeypatch.setattr(cli, "open_engine", self._open)
-        monkeypatch.setattr(cli, "_load", lambda data, config: list(self.rows))
+        monkeypatch.setattr("videoqa.engines.open_engine", self._open)
+        monkeypatch.setattr("videoqa.benchmarks.easg.data.load", lambda data, config: list(self.rows))
 
     def _open(self, spec: str, **how: Any) -> Scripted:
         self.opened.append(spec)
@@ -61,7 +63,7 @@ class Place:
         self._monkeypatch.setattr(sys, "argv", ["easg-bench", command, *options, *store])
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            commands.main()
         said = self._capsys.readouterr()
         return int(end.value.code or 0), said.out, re.sub(r"[^\n]*\r[^\n]*\n?", "", said.err)
 
@@ -310,9 +312,7 @@ def test_an_engine_without_probabilities_is_asked_for_a_score_line(place: Place)
 
 
 def test_a_model_that_cannot_be_opened_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from videoqa.engines import open_engine
-
-    monkeypatch.setattr(cli, "open_engine", open_engine)
+    monkeypatch.setattr("videoqa.engines.open_engine", open_engine)
     missing = str(place.folder / "no" / "model")
     for spec, text in ((missing, "no model folder at .*no/model"), ("server:x", "must be given as server:NAME@http")):
         code, _, error = place("run", "--model", spec, "--judge", spec, "--out", str(place.folder / "run"))
@@ -343,7 +343,7 @@ def test_a_full_disk_is_one_line(place: Place, monkeypatch: pytest.MonkeyPatch) 
 def test_a_wrong_use_has_exit_code_2(place: Place, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]) -> None:
     monkeypatch.setattr(sys, "argv", ["easg-bench", *options])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     assert end.value.code == 2
 
 
@@ -352,11 +352,11 @@ def test_a_wrong_use_has_exit_code_2(place: Place, monkeypatch: pytest.MonkeyPat
 CHILD = r"""
 import sys
 from scripted import Scripted
-from videoqa import cli
+from videoqa import commands, engines
 model = Scripted(lambda asked, seed: "a cup \u00e9", name="Mod\u00e8le \u505a\u996d")
 judge = Scripted(lambda asked, seed: "7", chances=lambda asked: {"7": 1.0}, name="judge")
-cli.open_engine = lambda spec, **how: {"model": model, "judge": judge}[spec]
-cli.main()
+engines.open_engine = lambda spec, **how: {"model": model, "judge": judge}[spec]
+commands.main()
 """
 
 
@@ -386,8 +386,6 @@ def test_a_dataset_repo_is_run_in_a_locale_without_letters(tmp_path: Path, demo_
 def test_rows_that_could_not_be_scored_are_refused_before_a_model_is_asked(
     change: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import easg_bench
-
-    monkeypatch.setattr(easg_bench, "load", lambda data, config: [*ROWS[:4], {**ROWS[4], **change}])
+    monkeypatch.setattr("videoqa.benchmarks.easg.data.load", lambda data, config: [*ROWS[:4], {**ROWS[4], **change}])
     with pytest.raises(ValueError, match=f"some/repo, config default: .*{said}"):
-        cli._load("some/repo", "default")
+        load_rows(track(), "some/repo", "default")

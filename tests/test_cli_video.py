@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.scripted import Scripted
-from videoqa import cli, results
-from videoqa.rows import shard
+from videoqa import results
+from videoqa.commands import command_line
+from videoqa.rows import shard as part_of
 from videoqa.runs import Run, RunMismatch, merge_runs
 
 
@@ -24,7 +25,7 @@ def script(asked: Any, _: int) -> str:
 
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "open_engine", lambda spec, **_: Scripted(script, name=spec))
+    monkeypatch.setattr("videoqa.engines.open_engine", lambda spec, **_: Scripted(script, name=spec))
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def some_videos(demo_videos: Path, tmp_path: Path) -> Path:
 
 
 def bench(*arguments: Any) -> Any:
-    return CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    return CliRunner().invoke(command_line(), [str(a) for a in arguments])
 
 
 def test_rows_without_a_video_are_counted_and_the_run_goes_on(
@@ -72,9 +73,10 @@ def test_two_stages_ask_before_and_after_and_the_report_has_table_3(
     assert "Table 3" in done.output and "88.33" in done.output
     found = results.read(tmp_path / "two-stage" / "scores.json")
     assert found.kind == "two-stage" and list(found.types) == ["before", "after"]
-    assert found.located is not None and 0 < found.located["all"].hit_rate < 1 and found.located["all"].iou > 0
+    hit, iou = (found.extras[f"located_{name}"]["all"]["mean"] for name in ("hit", "iou"))
+    assert 0 < hit < 1 and iou > 0
     done = bench("report", tmp_path / "frames", tmp_path / "two-stage")
-    assert "m (frames)" in done.output and "m (two-stage)" in done.output and "temporal IoU" in done.output
+    assert "m (frames)" in done.output and "m (two-stage)" in done.output and "located iou" in done.output
     done = bench("compare", tmp_path / "two-stage", tmp_path / "frames")
     assert done.exit_code == 0, done.output
 
@@ -119,7 +121,7 @@ def test_every_clip_is_in_one_shard() -> None:
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
 def test_a_wrong_shard_says_what_is_allowed(shard: str) -> None:
     with pytest.raises(ValueError, match="from 1/4 to 4/4"):
-        shard([], shard)
+        part_of([], shard)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
 
-from videoqa.columns import checked_columns
+from videoqa import columns
+from videoqa.benchmarks.easg.published import TYPES
+
+checked_columns = functools.partial(columns.checked_columns, allowed=TYPES)
 
 GOOD: dict[str, Any] = {"predictions": ["a", None], "references": ["x", "y"], "types": ["direct", "after"]}
 

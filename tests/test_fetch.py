@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from typer.testing import CliRunner
-from videoqa.fetch import RUBRIC, SPANS, VOTES
 
-from videoqa import cli, fetch
-from videoqa.benchmarks.easg.sources import ANNOTATIONS, NOTEBOOK, SOURCES
-from videoqa.download import CHECKSUMS
-from videoqa.rubric import read_rubric
-from videoqa.videos import Source
+from videoqa.benchmarks.easg import rubric
+from videoqa.benchmarks.easg import sources as public
+from videoqa.benchmarks.easg.rubrics import rubric_file
+from videoqa.benchmarks.easg.sources import ANNOTATIONS, NOTEBOOK, RUBRIC, SOURCES, SPANS, VOTES
+from videoqa.commands import command_line
+from videoqa.download import CHECKSUMS, TRIES, Source
 
 RULE = "Give a mark from 1 to 10.\nOne line.\n"
 # the form of the public judge script, in other words
@@ -71,7 +71,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(fetch, "WAIT", 0.0)
+    monkeypatch.setattr("videoqa.download.WAIT", 0.0)
     archive = tmp_path / "EASG.zip"
     with zipfile.ZipFile(archive, "w") as zipped:
         for number in range(300):
@@ -140,7 +140,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, sources: tuple[Source, ...], local: Path | None = None) -> str:
     lines: list[str] = []
-    fetch.fetch(folder, local, sources, lines.append)
+    public.fetch(folder, local, sources, lines.append)
     return "\n".join(lines)
 
 
@@ -153,7 +153,7 @@ def test_every_source_is_fetched_and_the_rubric_is_made(site: Site, folder: Path
     assert left(folder) == {source.name for source in SOURCES} | {RUBRIC, CHECKSUMS}
     assert (folder / ANNOTATIONS).read_text() == ANNOTATED
     assert (folder / "easg_train.pkl").read_bytes() == site.files["easg_train.pkl"]
-    rubric = read_rubric(folder / RUBRIC)
+    rubric = rubric_file(folder / RUBRIC)
     assert (rubric.system, rubric.rule) == ("Be strict.", RULE)
     assert rubric.layout == "<c>\n{context}\n<q> {question} <g> {answer}\n<a> {prediction}\n{rule}\n"
     sampling = rubric.sampling
@@ -211,7 +211,7 @@ def test_line_ends_of_another_system_do_not_matter(site: Site, folder: Path) -> 
     sources = site.sources()
     site.files["rule.txt"] = RULE.replace("\n", "\r\n").encode()
     run(folder, sources)
-    assert read_rubric(folder / RUBRIC).rule == RULE
+    assert rubric_file(folder / RUBRIC).rule == RULE
 
 
 def test_only_the_annotations_of_the_archive_are_fetched(site: Site, folder: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_fault_that_stays_is_one_clear_line(site: Site, folder: Path) -> None:
     with pytest.raises(ConnectionError, match=r"rule\.txt cannot be fetched from http.*500.*--from") as error:
         run(folder, site.sources())
     assert "\n" not in str(error.value)
-    assert site.asked["rule.txt"] == fetch.TRIES
+    assert site.asked["rule.txt"] == TRIES
     assert left(folder) == set()
 
 
@@ -293,7 +293,7 @@ def test_a_flipped_byte_of_the_annotations_is_found(site: Site, folder: Path) ->
 @pytest.mark.parametrize("script", ["print(1)", "def (", SCRIPT.replace("{ques}", "{whatever}")])
 def test_another_script_is_not_taken_for_the_judge(script: str) -> None:
     with pytest.raises(ValueError, match="not the public judge script"):
-        fetch.rubric_of(RULE, script)
+        public.rubric_of(RULE, script)
 
 
 # -- from a folder ----------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_every_source_can_be_a_local_file(site: Site, local: Path, folder: Path)
     said = run(folder, site.sources(), local)
     assert not site.asked
     assert (folder / ANNOTATIONS).read_text() == ANNOTATED
-    assert read_rubric(folder / RUBRIC).rule == RULE
+    assert rubric_file(folder / RUBRIC).rule == RULE
     assert "fetched" not in said
 
 
@@ -364,18 +364,18 @@ def test_the_command_line_takes_the_real_files_and_the_judge_finds_the_rubric(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HOME", str(tmp_path))
-    done = CliRunner().invoke(cli.app, ["fetch", "--from", str(upstream)], catch_exceptions=False)
+    done = CliRunner().invoke(command_line(), ["fetch", "--from", str(upstream)], catch_exceptions=False)
     assert done.exit_code == 0
-    assert fetch.paper_rubric().is_relative_to(tmp_path / "easg-bench")
-    assert read_rubric(fetch.paper_rubric()) == read_rubric(upstream / RUBRIC)
+    assert public.paper_rubric().is_relative_to(tmp_path / "easg-bench")
+    assert rubric_file(public.paper_rubric()) == rubric_file(upstream / RUBRIC)
     for name in ("scale.json", "clip_narrations.json", ANNOTATIONS, *VOTES, SPANS):
-        assert (fetch.sources_folder() / name).read_bytes() == (upstream / name).read_bytes()
+        assert (public.sources_folder() / name).read_bytes() == (upstream / name).read_bytes()
 
 
 def test_the_paper_rubric_that_is_not_there_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HOME", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="easg-bench fetch"):
-        fetch.named_rubric("paper")
+        rubric("paper")
 
 
 def test_files_of_repositories_are_pinned_by_commit() -> None:

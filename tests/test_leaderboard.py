@@ -51,7 +51,7 @@ def put(folder: Path, data: dict[str, Any], answers: bytes | None = None, where:
 
 def judged_by(key: str, model: str, score: float) -> dict[str, Any]:
     data = a_result(model, {t: [score, score + 1, score - 1] for t in TYPES})
-    return data | {"judge": data["judge"] | {"key": key}}
+    return data | {"scorer": key, "judge": data["judge"] | {"key": key}}
 
 
 def test_results_of_two_judges_are_never_in_one_ranking(board: Path) -> None:

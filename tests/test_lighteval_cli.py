@@ -18,9 +18,10 @@ pytest.importorskip("lighteval")
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from typer.testing import CliRunner
-from videoqa.cli import app
 
-from videoqa import lighteval_run, lighteval_tasks
+from videoqa.commands import command_line
+from videoqa.hosts.lighteval import run as lighteval_run
+from videoqa.hosts.lighteval import tasks as lighteval_tasks
 from videoqa.hosts.logs import read_details
 from videoqa.runs import Run
 
@@ -45,13 +46,13 @@ def settings(monkeypatch: pytest.MonkeyPatch, demo_data: Path, tmp_path: Path) -
 
     monkeypatch.setattr(socket.socket, "connect", refused)
     monkeypatch.setattr(socket, "getaddrinfo", refused)
-    lighteval_tasks.judge.cache_clear()
+    lighteval_tasks.scorer.cache_clear()
     yield
-    lighteval_tasks.judge.cache_clear()
+    lighteval_tasks.scorer.cache_clear()
 
 
 def lighteval(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, ["lighteval", *map(str, arguments)])
+    return CliRunner().invoke(command_line(), ["lighteval", *map(str, arguments)])
 
 
 def details(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -195,12 +196,11 @@ def test_the_scores_are_those_of_easg_bench_run(smollm2: Path, monkeypatch: pyte
     assert len(theirs) == 4
 
     import easg_bench
-    from videoqa import cli
 
     rows = [row for row in easg_bench.load(os.environ["EASG_BENCH_DATA"]) if row["id"] in theirs]
-    monkeypatch.setattr(cli, "_load", lambda *_: rows)
+    monkeypatch.setattr("videoqa.benchmarks.easg.data.load", lambda *_: rows)
     ours = CliRunner().invoke(
-        app,
+        command_line(),
         ["run", "--model", str(smollm2), "--judge", str(smollm2), "--data", os.environ["EASG_BENCH_DATA"], "--prompt",
          "blind", "--device", "cpu", "--dtype", "float32", "--out", str(tmp_path / "run"), "--store",
          str(tmp_path / "other-store")],

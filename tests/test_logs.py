@@ -12,14 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.scripted import Scripted
-from videoqa import cli, results
+from videoqa import results
+from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.commands import command_line
 from videoqa.hosts.logs import details_answers, import_details, lmms_answers
 from videoqa.judge import Judge
 from videoqa.reply import Verdict
-from videoqa.runs import Run, describe
+from videoqa.runs import Run
 from videoqa.store import line_of
 
-FIRST = Judge(Scripted(lambda *_: "6\n", name="first"), mode="score")
+FIRST = Judge(Scripted(lambda *_: "6\n", name="first"), OURS, mode="score")
 ROWS: list[dict[str, Any]] = [
     {
         "id": f"clip{n}:1:before",
@@ -43,7 +45,7 @@ def detail(
     verdict = Verdict(score, "ok" if score else "unreadable", raw="6")
     record = {
         "error": error,
-        "judge": json.dumps(describe(FIRST)),
+        "judge": json.dumps(FIRST.describe()),
         "verdict": "" if error else json.dumps(line_of(verdict)),
         "truth_verdict": json.dumps(line_of(Verdict(8.0, "ok", raw="8"))),
         "located": "",
@@ -85,11 +87,11 @@ def test_rejudging_loads_no_model_and_keeps_both_results(tmp_path: Path, monkeyp
         opened.append(spec)
         return Scripted(lambda asked, _: "10\n" if "answer to" not in asked else "4\n", name=spec)
 
-    monkeypatch.setattr(cli, "open_engine", engine)
+    monkeypatch.setattr("videoqa.engines.open_engine", engine)
     arguments = ["rejudge", path, "--judge", "second", "--mode", "score", "--out", tmp_path / "run"]
     arguments += ["--store", tmp_path / "store"]
     for _ in range(2):
-        done = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+        done = CliRunner().invoke(command_line(), [str(a) for a in arguments])
         assert done.exit_code == 0, done.output
     assert opened == ["second", "second"]
     both = [results.read(file) for file in results.files(tmp_path / "run")]
@@ -106,7 +108,7 @@ def test_other_files_and_mixed_runs_are_refused(tmp_path: Path) -> None:
         import_details([text], tmp_path / "run")
     other = tmp_path / "other.parquet"
     pq.write_table(pa.Table.from_pylist([{"doc": {"query": "?"}, "metric": {"acc": 1.0}}]), other)
-    with pytest.raises(ValueError, match="row 1: not the details of an easg_bench task"):
+    with pytest.raises(ValueError, match="row 1: not the details of one of our tasks"):
         import_details([other], tmp_path / "run")
     path = details(tmp_path, [detail(ROWS[0]), detail(ROWS[1], prompt="blind")])
     with pytest.raises(ValueError, match="several runs, with the prompts blind, narrations"):
@@ -177,12 +179,12 @@ def test_import_answers_takes_both_forms(demo_data: Path, tmp_path: Path) -> Non
     where = ["--data", str(demo_data), "--config", "before"]
     path = samples(tmp_path / "samples.jsonl", *lines)
     done = CliRunner().invoke(
-        cli.app, ["import-answers", str(path), "--from", "lmms-eval", "--out", str(tmp_path / "a"), *where]
+        command_line(), ["import-answers", str(path), "--from", "lmms-eval", "--out", str(tmp_path / "a"), *where]
     )
     assert done.exit_code == 0 and f"{len(rows)} of {len(rows)} questions answered" in done.output
     folder = details(tmp_path, [detail(dict(row)) for row in rows]).parent
     done = CliRunner().invoke(
-        cli.app, ["import-answers", str(folder), "--from", "lighteval", "--out", str(tmp_path / "b"), *where]
+        command_line(), ["import-answers", str(folder), "--from", "lighteval", "--out", str(tmp_path / "b"), *where]
     )
     assert done.exit_code == 0, done.output
     assert len(Run(tmp_path / "b").answers()) == len(rows)

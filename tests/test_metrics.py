@@ -17,7 +17,8 @@ import evaluate
 import pytest
 from scripted import Scripted
 
-from videoqa.benchmarks.easg.published import PAPER_SCALE, TYPES
+from videoqa.benchmarks.easg import EASG
+from videoqa.benchmarks.easg.published import PAPER_KEY, PAPER_SCALE, TYPES
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.judge import QUOTE
 from videoqa.scores import Calibration, Scored
@@ -298,14 +299,14 @@ def test_a_calibration_saves_rating_the_references(judge: Any) -> None:
     assert len(engine.asked) == 9 and found["avg"] == first["avg"]
     truths = [Scored(str(i), str(i), name, 8) for i, name in enumerate(columns["types"])]
     for key in (first["judge"], f"{first['judge']}, data 0123456789ab"):
-        mine = Calibration.of(key, truths)
+        mine = Calibration.of(key, truths, types=TYPES)
         assert judge.compute(**columns, engine=engine, store=False, calibration=mine)["avg"] == first["avg"]
 
 
 @pytest.mark.parametrize(
     ("calibration", "told"),
     [
-        (Calibration.paper(), "of another judge"),
+        (EASG.constants[PAPER_KEY], "of another judge"),
         ({"judge": "another", "means": PAPER_SCALE}, "of another judge:\n  calibration: another\n"),
         (PAPER_SCALE, "allowed are None, a videoqa.scores.Calibration and"),
         ({"judge": "JUDGE", "means": {"direct": 8.0}}, "no mean above 0 for after"),

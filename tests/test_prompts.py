@@ -6,7 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.benchmarks.easg import prompts
+from videoqa.asking import with_frames
+from videoqa.benchmark import track
+from videoqa.benchmarks.easg import prompts, two_stage
+from videoqa.videos import Shown
+
+
+def shown(*images: str, seconds: tuple[float, ...]) -> Shown:
+    return Shown(list(images), list(seconds), "a.mp4", None)
+
+
+def asked(way: str, question: str, context: str) -> str:
+    """The text of a way without frames."""
+    one = track().ways[way]
+    return one.instruction + one.query({"question": question, "context": context})
 
 
 @pytest.mark.parametrize(
@@ -25,17 +38,17 @@ from videoqa.benchmarks.easg import prompts
     ],
 )
 def test_the_step_is_the_clause_behind_before_or_after(question: str, step: tuple[str, str] | None) -> None:
-    assert prompts.step_of(question) == step
+    assert two_stage.step_of(question) == step
 
 
 @given(st.text())
 def test_any_question_gives_a_step_with_words_or_none(question: str) -> None:
-    found = prompts.step_of(question)
+    found = two_stage.step_of(question)
     assert found is None or (found[0] in ("before", "after") and found[1].strip())
 
 
 def test_every_frame_stands_behind_its_second_and_the_question_comes_last() -> None:
-    (message,) = prompts.frames("What?", ["first", "second"], [0.0, 12.34])
+    (message,) = with_frames("", prompts.ask_blind("What?"), shown("first", "second", seconds=(0.0, 12.34)))
     content = message["content"]
     assert [part.get("image", part.get("text")) for part in content[1:]] == [
         "\n0.0 s: ",
@@ -48,13 +61,13 @@ def test_every_frame_stands_behind_its_second_and_the_question_comes_last() -> N
 
 def test_as_many_seconds_as_frames_are_needed() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        prompts.frames("What?", ["first", "second"], [0.0])
+        with_frames("", "What?", shown("first", "second", seconds=(0.0,)))
 
 
 def test_two_turns_keep_the_frames_and_the_first_reply() -> None:
     question = "What did the camera wearer do right before putting the jug into the cabinet?"
-    first = prompts.locate(question, ["picture"], [1.0])
-    both = prompts.second_turn(first, "1 s to 2 s", question)
+    first = two_stage.locate(question, shown("picture", seconds=(1.0,)))
+    both = two_stage.second_turn(first, "1 s to 2 s", question)
     assert [message["role"] for message in both] == ["user", "assistant", "user"]
     assert both[0] == first[0] and {"type": "image", "image": "picture"} in both[0]["content"]
     assert "putting the jug into the cabinet" in both[0]["content"][-1]["text"]
@@ -64,34 +77,34 @@ def test_two_turns_keep_the_frames_and_the_first_reply() -> None:
 
 
 def test_a_question_without_a_step_is_located_as_a_whole() -> None:
-    told = prompts.locate("What was poured?", [], [])[0]["content"][-1]["text"]
+    told = two_stage.locate("What was poured?", shown(seconds=()))[0]["content"][-1]["text"]
     assert '"What was poured?"' in told
-    assert "that moment" in prompts.look_beside("What was poured?")
+    assert "that moment" in two_stage.look_beside("What was poured?")
 
 
 @given(st.text(), st.text())
 def test_the_prompts_are_one_user_turn_that_begins_alike(question: str, context: str) -> None:
-    for name, make in prompts.PROMPTS.items():
-        (message,) = make(question, context)
-        assert message["role"] == "user" and message["content"].startswith(prompts.INSTRUCTION), name
-        assert message["content"].endswith(f"Question: {question}\nAnswer:")
+    for name in ("blind", "narrations"):
+        text = asked(name, question, context)
+        assert text.startswith(prompts.INSTRUCTION), name
+        assert text.endswith(f"Question: {question or ''}\nAnswer:")
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_narrations_stand_before_the_question_and_blind_shows_none(question: str, context: str) -> None:
     marked = f"<<{context}>>"
-    text = prompts.narrations(question, marked)[0]["content"]
+    text = asked("narrations", question, marked)
     assert text.count(marked) >= 1 and text.index(marked) < text.rindex(question)
-    assert "<<" not in prompts.blind("What?", marked)[0]["content"]
+    assert "<<" not in asked("blind", "What?", marked)
 
 
 @pytest.mark.parametrize("context", ["", "  \n"])
 def test_a_clip_without_narrations_is_said_to_have_none(context: str) -> None:
-    text = prompts.narrations("What?", context)[0]["content"]
+    text = asked("narrations", "What?", context)
     assert "\n(none)\n" in text and "None" not in text
 
 
 def test_the_questions_of_a_clip_share_their_beginning_up_to_the_question() -> None:
-    one, two = (prompts.narrations(q, "(1.00s) #C C lifts {x}.")[0]["content"] for q in ("What {}?", "Where?"))
+    one, two = (asked("narrations", q, "(1.00s) #C C lifts {x}.") for q in ("What {}?", "Where?"))
     shared = one[: one.index("What {}?")]
     assert two.startswith(shared) and "#C C lifts {x}." in shared

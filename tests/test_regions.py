@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
-from videoqa.cli import app
 
 import easg_bench
 from builder.__main__ import app as builder_app
 from demo import scenes
+from videoqa.commands import command_line
 from videoqa.frames import Policy, VideoError, read_frames
 from videoqa.regions import _place, describe, draw_boxes, marked_frames
 from videoqa.videos import Source, clip_ends, find_video, video_files
@@ -149,7 +149,7 @@ def test_the_command_line_shows_a_question_and_writes_its_frames(
     demo_data: Path, demo_videos: Path, tmp_path: Path
 ) -> None:
     def run(*arguments: str | Path) -> Any:
-        return CliRunner().invoke(app, ["show", *map(str, arguments), "--data", str(demo_data)])
+        return CliRunner().invoke(command_line(), ["show", *map(str, arguments), "--data", str(demo_data)])
 
     shown = run(
         "demo-plant:6:after", "--videos", demo_videos, "--out", tmp_path / "new", "--config", "language_neutral"

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from videoqa.cli import main
 
 import easg_bench
 from tests.test_results import result as a_result
 from videoqa import report
+from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
+from videoqa.commands import main
 from videoqa.results import Result, parse, read
 from videoqa.runs import Run
 
@@ -66,7 +67,7 @@ def test_the_numbers_of_the_page_are_those_of_the_file_to_the_last_digit(judged:
     for folder, row in zip(folders, found[1:3], strict=True):
         data = json.loads((folder / "scores.json").read_text())
         summaries = [*(data["types"][t] for t in TYPES), data["avg"]]
-        assert [float(v) for v in row] == [x for s in summaries for x in (s["relative"], *s["interval"])]
+        assert [float(v) for v in row] == [x for s in summaries for x in (s["value"], *s["interval"])]
 
 
 def test_the_page_needs_nothing_beside_it(judged: Callable[..., Path]) -> None:
@@ -92,7 +93,7 @@ def test_runs_of_two_judges_are_not_compared(judged: Callable[..., Path]) -> Non
     folders = [judged("org/a"), judged("org/b")]
     path = folders[1] / "scores.json"
     data = json.loads(path.read_text())
-    path.write_text(json.dumps(data | {"judge": data["judge"] | {"key": "another judge"}}))
+    path.write_text(json.dumps(data | {"scorer": "another judge", "judge": data["judge"] | {"key": "another judge"}}))
     text, _ = page(folders)
     assert "These runs were not judged alike" in text
     assert "these two cannot be compared" in text
@@ -130,7 +131,7 @@ def test_unreadable_replies_are_shown_and_are_in_no_histogram(judged: Callable[.
     text, rows = page([folder])
     view = report.View.of(Run(folder), read(folder / "scores.json"))
     assert "I would rather not say" in text
-    assert sum(view.histogram()) == len(rows) - 1
+    assert sum(view.histogram().values()) == len(rows) - 1
 
 
 def results() -> list[Result]:
@@ -156,7 +157,7 @@ def test_csv_has_every_digit_and_no_formula() -> None:
     (one,) = [parse(json.dumps(a_result("=1+1", {t: [1 / 3 + 3, 2 / 3 + 5] for t in TYPES})).encode(), "x")]
     lines = list(csv.DictReader(io.StringIO(report.to_csv([one]))))
     assert [line["type"] for line in lines] == [*TYPES, "Avg."]
-    assert [float(line["relative"]) for line in lines] == [s.value for s in map(one.column, report.COLUMNS) if s]
+    assert [float(line["value"]) for line in lines] == [s.value for s in map(one.column, EASG.columns) if s]
     assert lines[0]["model"] == "'=1+1"
 
 

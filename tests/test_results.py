@@ -24,15 +24,18 @@ def result(model: str = "org/model", scores: dict[str, list[float]] | None = Non
 
     scores = scores or {t: [4.0, 7.0, 6.0] for t in TYPES}
     rows = [Scored(f"c{i}:{i}:{t}", f"c{i}", t, s) for t, given in scores.items() for i, s in enumerate(given)]
-    truth = Calibration.of("k", [Scored(row.id, row.clip, row.type, 8.0) for row in rows])
-    summed = summarize(rows, truth, key="k")
+    truth = Calibration.of("k", [Scored(row.id, row.clip, row.type, 8.0) for row in rows], types=TYPES)
+    summed = summarize(rows, truth, key="k", types=TYPES)
     return {
-        "format": 1,
+        "format": 2,
+        "track": "easg-bench",
+        "measure": "relative",
         "model": model,
         "kind": "language-only",
         "prompt": "narrations",
         "frames": None,
         "data": {"data": "demo", "config": "default", "limit": None, "revision": "0a1b2c3d4e5f", "rows": len(rows)},
+        "scorer": "judge bfloat16 transformers, dist greedy, easg-bench-1a2b3c4d",
         "judge": {
             "key": "judge bfloat16 transformers, dist greedy, easg-bench-1a2b3c4d",
             "model": "org/judge",
@@ -62,7 +65,7 @@ def test_a_result_comes_back_with_every_digit() -> None:
     data = result(scores={t: [1 / 3 + 4, 2 / 7 + 5] for t in TYPES})
     found = parse(text(data), "x")
     assert json.loads(found.model_dump_json(exclude_unset=True)) == json.loads(text(data))
-    assert found.column("before").value == data["types"]["before"]["relative"]  # type: ignore[union-attr]
+    assert found.column("before").value == data["types"]["before"]["value"]  # type: ignore[union-attr]
     assert found.column("Avg.") is found.avg
 
 
@@ -96,20 +99,20 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        ("format", 2, "format is 2; this version of easg-bench reads 1"),
-        ("types.before.relative", math.nan, "types.before.relative: should be a finite number, not nan"),
-        ("types.before.relative", math.inf, "types.before.relative: should be a finite number"),
-        ("types.before.relative", -3.0, "types.before.relative: should be greater than or equal to 0, not -3.0"),
-        ("types.before.relative", 10_000.0, "types.before.relative: should be less than or equal to 1000, not 10000.0"),
-        ("types.before.relative", 99.0, "types.before.relative is 99.0, but 100 x mean"),
-        ("types.before.relative", "71", "types.before.relative: should be a valid number, not '71'"),
+        ("format", 3, "format is 3; this version of easg-bench reads 1 and 2"),
+        ("types.before.value", math.nan, "types.before.value: should be a finite number, not nan"),
+        ("types.before.value", math.inf, "types.before.value: should be a finite number"),
+        ("types.before.value", -3.0, "types.before.value: should be greater than or equal to 0, not -3.0"),
+        ("types.before.value", 10_000.0, "types.before.value: should be less than or equal to 1000, not 10000.0"),
+        ("types.before.value", 99.0, "types.before.value is 99.0, but 100 x mean"),
+        ("types.before.value", "71", "types.before.value: should be a valid number, not '71'"),
         ("types.before.n", 2.5, "types.before.n: should be a valid integer, not 2.5"),
         ("types.before.n", 7, "do not add up to n 7"),
         ("types.before.interval", [60.0, 40.0], "interval ends before it begins: 60.0 to 40.0"),
         ("types.elsewhere", {}, "types.elsewhere"),
         ("avg.value", 80.0, "avg.value is 80.0, but the plain mean of the types is"),
         ("types_missing", ["before"], "types_missing is ['before'], but scored are"),
-        ("kind", "psychic", "kind: should be 'language-only', 'video' or 'two-stage', not 'psychic'"),
+        ("kind", "psychic", "the file: kind is 'psychic'; the kinds of EASG-Bench are language-only, video, two-stage"),
         ("model", "m" * 100_000, "model: string should have at most 200 characters"),
         ("model", "", "model: string should have at least 1 character"),
         ("model", "abc\u202egnp.exe", "model: holds the invisible character U+202E at position 3"),

@@ -31,7 +31,7 @@ from videoqa.files import Lines, write_json, write_text
 from videoqa.judge import Item, Judge
 from videoqa.reply import Verdict
 from videoqa.rows import revision, sample
-from videoqa.runs import Run, RunMismatch, answer_rows, describe, judge_rows, result
+from videoqa.runs import Run, RunMismatch, answer_rows, judge_rows, result
 from videoqa.store import VerdictStore, line_of, prompt_hash, rate_once, verdict_of
 
 HERE = Path(__file__).parent
@@ -161,7 +161,7 @@ def test_the_locale_does_no_harm(tmp_path: Path) -> None:  # U01
     code = """
 import json, sys
 from pathlib import Path
-from videoqa.runs import Lines, write_json, write_text
+from videoqa.files import Lines, write_json, write_text
 folder = Path(sys.argv[1])
 (record,) = Lines(folder / "parent.jsonl").read()
 Lines(folder / "child.jsonl").append(record)
@@ -302,7 +302,7 @@ def test_a_judge_error_is_its_rows_is_not_stored_and_is_asked_for_again(tmp_path
     assert Counter(v.status for _, v in found) == {"ok": 9, "judge_error": 1}
     bad = next(identifier for identifier, v in found if v.status == "judge_error")
     assert bad == asked[3]["id"]
-    average = result(opened, asked, describe(judge))["avg"]
+    average = result(opened, asked, judge.describe())["avg"]
     assert (average["n"], average["n_scored"], average["errors"]) == (5, 4, 1)
 
     mended = scripted_judge()
@@ -310,7 +310,7 @@ def test_a_judge_error_is_its_rows_is_not_stored_and_is_asked_for_again(tmp_path
     store = VerdictStore(tmp_path / "store", again.key)
     assert [i for i, _ in judge_rows(again, asked, predictions, opened, store)] == [bad]
     assert len(mended.asked) == 1
-    assert result(opened, asked, describe(judge))["avg"]["n_scored"] == 5
+    assert result(opened, asked, judge.describe())["avg"]["n_scored"] == 5
     assert list(judge_rows(again, asked, predictions, opened, store)) == []
 
 
@@ -423,8 +423,10 @@ CHILD = """
 import json, os, sys, time
 from scripted import Scripted
 from test_runs_data import ROWS, CONFIG
-from videoqa.judge import OURS, Judge
-from videoqa.runs import Run, VerdictStore, answer_rows, judge_rows
+from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.judge import Judge
+from videoqa.runs import Run, answer_rows, judge_rows
+from videoqa.store import VerdictStore
 
 folder = sys.argv[1]
 log = os.open(folder + "-asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
@@ -534,7 +536,8 @@ def test_the_data_revision_changes_with_every_word_that_is_asked(name: str) -> N
 def test_judge_scores_and_runs_are_cheap_to_import() -> None:
     code = """
 import sys
-import videoqa.judge, videoqa.scores, videoqa.runs, videoqa.prompts
+import videoqa.judge, videoqa.scores, videoqa.runs, videoqa.benchmark
+videoqa.benchmark.tracks()
 print(sorted({"torch", "transformers", "datasets", "scipy", "numpy", "vllm", "httpx"} & set(sys.modules)))
 """
     process = python(code, PYTHONWARNINGS="error")

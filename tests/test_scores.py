@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
+import functools
 import json
 import random
 import statistics
@@ -20,10 +21,21 @@ from hypothesis import strategies as st
 from public_script import script_scores
 
 import videoqa.scores
-from videoqa.benchmarks.easg.published import PAPER_KEY, PAPER_SCALE, PAPER_TABLE2, PAPER_TABLE3, TYPES
+from videoqa import scores
+from videoqa.benchmarks.easg.published import (
+    PAPER_CALIBRATION,
+    PAPER_KEY,
+    PAPER_SCALE,
+    PAPER_TABLE2,
+    PAPER_TABLE3,
+    TYPES,
+)
 from videoqa.benchmarks.easg.rubrics import read_as_script
-from videoqa.scores import Calibration, Scored, compare, summarize
+from videoqa.scores import Calibration, Scored
 
+summarize = functools.partial(scores.summarize, types=TYPES)
+compare = functools.partial(scores.compare, key="judge", types=TYPES)
+calibration_of = functools.partial(Calibration.of, types=TYPES)
 ONES = Calibration("judge", dict.fromkeys(TYPES, 1.0))
 OTHER = Calibration("other judge", dict.fromkeys(TYPES, 1.0))
 T = TypeVar("T")
@@ -89,7 +101,7 @@ def equation_1(scale: dict[str, float]) -> None:
 
 def test_equation_1_holds_on_the_papers_scale() -> None:
     equation_1(PAPER_SCALE)
-    assert Calibration.paper().means["direct"] == pytest.approx(7.897887323943662, abs=1e-12)
+    assert PAPER_CALIBRATION.means["direct"] == pytest.approx(7.897887323943662, abs=1e-12)
 
 
 @pytest.mark.real
@@ -102,12 +114,12 @@ def test_the_papers_scale_is_the_published_one(upstream: Path) -> None:
 
 def test_the_ground_truth_under_its_own_calibration_scores_100() -> None:
     truth = simulated(0)
-    result = summarize(truth, Calibration.of("judge", truth), key="judge")
+    result = summarize(truth, calibration_of("judge", truth), key="judge")
     assert [summary.value for summary in result.by_type.values()] == pytest.approx([100] * 5)
     assert result.avg.interval == pytest.approx((100, 100)), "the same clips are drawn for both, so nothing varies"
 
 
-@pytest.mark.parametrize("row", [*PAPER_TABLE2, *PAPER_TABLE3], ids=lambda row: f"{row.model}-{row.prompting}")
+@pytest.mark.parametrize("row", [*PAPER_TABLE2, *PAPER_TABLE3], ids=lambda row: f"{row.model}-{row.way}")
 def test_the_papers_averages_are_plain_means_of_its_types(row: videoqa.scores.PaperRow) -> None:
     assert row.avg == pytest.approx(statistics.fmean(row.scores.values()), abs=0.0101)
     assert row.kind in {"language-only", "video"}
@@ -135,7 +147,7 @@ def test_the_scripts_reading_counts_an_unreadable_verdict_as_zero_and_says_so() 
     """Cases J05 and J11."""
     direct = script_scores(rows_of("direct", [8, None, 6]), {"direct": 7.0})["direct"]
     assert (direct.n, direct.unreadable_as_zero) == (3, 1)
-    assert direct.value == pytest.approx((8 + 0 + 6) / 3 / 7)
+    assert direct.relative == pytest.approx((8 + 0 + 6) / 3 / 7)
     zeros = script_scores(rows_of("direct", [None, None, None]))["direct"]
     assert (zeros.mean, zeros.relative, zeros.unreadable_as_zero) == (0, 0, 3)
 
@@ -206,7 +218,7 @@ def test_a_type_outside_the_five_is_an_error_that_names_it() -> None:
 
 
 def test_another_benchmark_brings_its_own_types() -> None:
-    truth = Calibration.of("judge", rows_of("open", [1.0, 0.5], [1.0]), types=("open",))
+    truth = calibration_of("judge", rows_of("open", [1.0, 0.5], [1.0]), types=("open",))
     result = summarize(rows_of("open", [0.3, 0.5], [1.0]), truth, key="judge", types=("open",))
     assert result.avg.value == pytest.approx(100 * 1.8 / 2.5)
     assert result.types_missing == ()
@@ -267,7 +279,7 @@ def test_the_calibrations_own_uncertainty_widens_the_interval() -> None:
     """By the root of 2 when answers and ground truth vary alike and independently."""
     ratios = []
     for seed in range(0, 20, 2):
-        judged = Calibration.of("judge", simulated(seed + 1))
+        judged = calibration_of("judge", simulated(seed + 1))
         constants = dataclasses.replace(judged, rows=())
         unsure, sure = (summarize(simulated(seed), c, key="judge").avg for c in (judged, constants))
         assert (unsure.value, unsure.mean_interval) == (sure.value, sure.mean_interval)
@@ -279,14 +291,14 @@ def test_a_calibration_that_varies_with_the_answers_narrows_the_interval() -> No
     """Clips on which the judge is generous lift both; drawing them together takes that out."""
     truth = simulated(1)
     rows = [dataclasses.replace(row, score=0.7 * known(row.score) + i % 3 / 10) for i, row in enumerate(truth)]
-    together = Calibration.of("judge", truth)
+    together = calibration_of("judge", truth)
     apart = dataclasses.replace(together, rows=())
     narrow, wide = (summarize(rows, calibration, key="judge").avg.interval for calibration in (together, apart))
     assert width(narrow) < width(wide) / 3
 
 
 def test_a_ground_truth_of_one_clip_leaves_the_relative_score_without_interval() -> None:
-    truth = Calibration.of("judge", rows_of("direct", [8, 9]))
+    truth = calibration_of("judge", rows_of("direct", [8, 9]))
     direct = summarize(rows_of("direct", [4], [6]), truth, key="judge").by_type["direct"]
     assert direct.value == pytest.approx(100 * 5 / 8.5)
     assert direct.interval is None
@@ -294,7 +306,7 @@ def test_a_ground_truth_of_one_clip_leaves_the_relative_score_without_interval()
 
 
 def test_an_unreadable_ground_truth_is_left_out_of_the_scale() -> None:
-    assert Calibration.of("judge", rows_of("direct", [8, None], [7])).means == {"direct": 7.5}
+    assert calibration_of("judge", rows_of("direct", [8, None], [7])).means == {"direct": 7.5}
 
 
 def test_intervals_of_simulated_clips_cover_the_truth_about_as_often_as_they_say() -> None:
@@ -303,14 +315,14 @@ def test_intervals_of_simulated_clips_cover_the_truth_about_as_often_as_they_say
     covered = [0, 0]
     for seed in range(100):
         rows, truth = (simulated(s, types=("direct",)) for s in (seed, seed + 5000))
-        for at, calibration in enumerate([constants, Calibration.of("judge", truth)]):
+        for at, calibration in enumerate([constants, calibration_of("judge", truth)]):
             low, high = known(summarize(rows, calibration, key="judge").avg.interval)
             covered[at] += low <= 100 <= high
     assert all(86 <= count <= 99 for count in covered), covered
 
 
 def test_the_same_rows_give_the_same_numbers() -> None:
-    calibration = Calibration.of("judge", simulated(3))
+    calibration = calibration_of("judge", simulated(3))
     assert summarize(simulated(4), calibration, key="judge") == summarize(simulated(4), calibration, key="judge")
     assert compare(simulated(4), simulated(5), calibration, calibration) == compare(
         simulated(4), simulated(5), calibration, calibration
@@ -336,17 +348,17 @@ def run(draw: st.DrawFn) -> list[Scored]:
 @settings(max_examples=30, deadline=None)
 @given(rows=run(), truth=run(), random_=st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(rows: list[Scored], truth: list[Scored], random_: random.Random) -> None:
-    before = summarize(rows, Calibration.of("judge", truth), key="judge")
+    before = summarize(rows, calibration_of("judge", truth), key="judge")
     random_.shuffle(rows)
     random_.shuffle(truth)
-    assert summarize(rows, Calibration.of("judge", truth), key="judge") == before
+    assert summarize(rows, calibration_of("judge", truth), key="judge") == before
 
 
 @settings(max_examples=30, deadline=None)
 @given(rows=run(), factor=st.sampled_from([0.5, 2.0, 4.0]))
 def test_relative_scores_do_not_depend_on_the_unit_of_the_rubric(rows: list[Scored], factor: float) -> None:
     scaled = [dataclasses.replace(row, score=row.score if row.score is None else factor * row.score) for row in rows]
-    result, other = (summarize(rs, Calibration.of("judge", rs), key="judge") for rs in (rows, scaled))
+    result, other = (summarize(rs, calibration_of("judge", rs), key="judge") for rs in (rows, scaled))
     assert other.avg.value == pytest.approx(result.avg.value)
     assert other.avg.interval == pytest.approx(result.avg.interval)
 
@@ -382,7 +394,7 @@ def test_a_run_that_is_better_everywhere_wins() -> None:
 
 
 def test_swapping_the_runs_only_changes_the_sign() -> None:
-    a, b, calibration = simulated(7), simulated(8), Calibration.of("judge", simulated(9))
+    a, b, calibration = simulated(7), simulated(8), calibration_of("judge", simulated(9))
     there, back = compare(a, b, calibration, calibration), compare(b, a, calibration, calibration)
     for name in there.by_type:
         one, two = there.by_type[name], back.by_type[name]

@@ -21,12 +21,16 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 import easg_bench
 from tests.scripted import Scripted
-from videoqa import lighteval_run, lighteval_tasks
-from videoqa.benchmarks.easg import prompts
+from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
-from videoqa.hosts.lighteval.tasks import METRIC, JudgeRows, figures, metric, put, task_table
+from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.hosts.lighteval import metric_name
+from videoqa.hosts.lighteval import run as lighteval_run
+from videoqa.hosts.lighteval import tasks as lighteval_tasks
+from videoqa.hosts.lighteval.tasks import RateRows, figures, metric, put, task_table
 from videoqa.judge import Judge
 
+METRIC = metric_name(EASG)
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "tasks" / "easg_bench_tasks.py"
 
@@ -45,8 +49,8 @@ def settings(monkeypatch: pytest.MonkeyPatch, demo_data: Path, tmp_path: Path) -
 
 
 def judged_by(monkeypatch: pytest.MonkeyPatch, script: Any) -> None:
-    judge = Judge(Scripted(script), mode="score")
-    monkeypatch.setattr(lighteval_tasks, "judge", lambda: judge)
+    judge = Judge(Scripted(script), OURS, mode="score")
+    monkeypatch.setattr(lighteval_tasks, "scorer", lambda track: judge)
 
 
 def doc(name: str, kind: str = "before", clip: str = "a", prompt: str = "blind", **more: Any) -> Doc:
@@ -133,7 +137,7 @@ def test_ours_and_no_other_tasks_are_loaded_so_that_nothing_is_fetched() -> None
 
 def test_the_version_changes_with_the_data_and_the_frames(demo_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def version(folder: Path) -> int:
-        return task_table(str(folder), easg_bench.load)[0].version
+        return task_table(EASG, str(folder))[0].version
 
     before = version(demo_data)
     assert version(demo_data) == before
@@ -152,9 +156,9 @@ def test_the_version_changes_with_the_data_and_the_frames(demo_data: Path, monke
 def test_the_prompt_is_that_of_easg_bench_run(demo_data: Path) -> None:
     for name in ("blind", "narrations"):
         for row in easg_bench.load(demo_data):
-            made = put(dict(row), "t", prompt=name, ends=dict)
-            (message,) = prompts.PROMPTS[name](row["question"], row["context"])
-            assert (made.instruction or "") + made.query == message["content"]
+            made = put(dict(row), "t", track=EASG.name, prompt=name, ends=dict)
+            way = EASG.ways[name]
+            assert (made.instruction or "") + made.query == way.instruction + way.query(row)
             assert made.images is None
 
 
@@ -163,19 +167,19 @@ def test_no_judge_and_no_videos_are_told_before_a_model_is_loaded(
 ) -> None:
     row = dict(easg_bench.load(demo_data)[0])
     with pytest.raises(ValueError, match="EASG_BENCH_VIDEOS is not set"):
-        put(row, "t", prompt="frames", ends=dict)
+        put(row, "t", track=EASG.name, prompt="frames", ends=dict)
     monkeypatch.delenv("EASG_BENCH_JUDGE")
     with pytest.raises(ValueError, match="EASG_BENCH_JUDGE is not set"):
-        put(row, "t", prompt="blind", ends=dict)
+        put(row, "t", track=EASG.name, prompt="blind", ends=dict)
     monkeypatch.setenv("EASG_BENCH_JUDGE", "x")
     monkeypatch.setenv("EASG_BENCH_VIDEOS", "videos")
     monkeypatch.setenv("EASG_BENCH_FRAMES", "fps:0")
     with pytest.raises(ValueError, match="fps must be above 0"):
-        put(row, "t", prompt="frames", ends=dict)
+        put(row, "t", track=EASG.name, prompt="frames", ends=dict)
 
 
 def test_every_task_is_generative_so_that_vision_models_of_lighteval_can_run_it(demo_data: Path) -> None:
-    for config in task_table(str(demo_data), easg_bench.load):
+    for config in task_table(EASG, str(demo_data)):
         assert [m.category for m in config.metrics] == [SamplingMethod.GENERATIVE]
 
 
@@ -184,59 +188,59 @@ def test_every_task_is_generative_so_that_vision_models_of_lighteval_can_run_it(
 
 def test_each_row_gets_its_score_and_the_score_of_its_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda asked, _: "3\n" if "dropped it" in asked else "9\n")
-    records = JudgeRows().compute([said(["dropped it"]), said(["pick jug"])], [doc("1"), doc("2")])
+    records = RateRows(EASG.name).compute([said(["dropped it"]), said(["pick jug"])], [doc("1"), doc("2")])
     assert [(r["score"], r["truth_score"], r["status"]) for r in records] == [(3.0, 9.0, "ok"), (9.0, 9.0, "ok")]
     assert [r["match_exact"] for r in records] == [0.0, 1.0]
-    found = figures(records)
+    found = figures(records, EASG)
     assert found[METRIC] == pytest.approx(100 * 6 / 9) and found["easg_score"] == 6 and found["easg_n"] == 2
 
 
 def test_a_string_answer_of_lightevals_vision_model_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda *_: "8\n")
-    (record,) = JudgeRows().compute([said("picked up the jug")], [doc("1")])
+    (record,) = RateRows(EASG.name).compute([said("picked up the jug")], [doc("1")])
     assert record["match_object"] == 1.0
 
 
 def test_a_judge_that_fails_on_one_row_costs_that_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda asked, _: None if "Q 2?" in asked and "dropped it" in asked else "5\n")
-    records = JudgeRows().compute(
+    records = RateRows(EASG.name).compute(
         [said(["dropped it"])] * 3, [doc("1", clip="a"), doc("2", clip="b"), doc("3", clip="c")]
     )
-    found = figures(records)
+    found = figures(records, EASG)
     assert found["easg_judge_errors"] == 1 and found["easg_unreadable"] == 1 and found["easg_n"] == 3
     assert found[METRIC] == 100.0
 
 
 def test_a_judge_that_cannot_be_opened_loses_no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Judge:
+    def broken(track: str) -> Judge:
         raise OSError("no such model")
 
-    monkeypatch.setattr(lighteval_tasks, "judge", broken)
-    (record,) = JudgeRows().compute([said(["dropped it"])], [doc("1")])
+    monkeypatch.setattr(lighteval_tasks, "scorer", broken)
+    (record,) = RateRows(EASG.name).compute([said(["dropped it"])], [doc("1")])
     assert record["status"] == "judge_error" and "no such model" in record["verdict"]
-    assert math.isnan(figures([record])[METRIC])
+    assert math.isnan(figures([record], EASG)[METRIC])
 
 
 def test_rows_without_an_answer_are_counted_and_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda *_: "5\n")
     given = [said([""], error="video_error: a.mp4: cut"), said(["dropped it"], warning=None)]
-    records = JudgeRows().compute(given, [doc("1", prompt="frames"), doc("2", prompt="frames")])
+    records = RateRows(EASG.name).compute(given, [doc("1", prompt="frames"), doc("2", prompt="frames")])
     assert [r["status"] for r in records] == ["unanswered", "ok"] and records[0]["error"].startswith("video_error")
-    found = figures(records)
+    found = figures(records, EASG)
     assert found["easg_unanswered"] == 1 and found["easg_n"] == 1
 
 
 def test_a_model_that_was_shown_no_frames_gets_no_score_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda *_: "5\n")
-    (record,) = JudgeRows().compute([said(["dropped it"])], [doc("1", prompt="frames")])
+    (record,) = RateRows(EASG.name).compute([said(["dropped it"])], [doc("1", prompt="frames")])
     assert record["status"] == "unanswered" and "video_model.py" in record["error"]
 
 
 def test_the_located_time_is_scored_on_the_clips_axis(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda *_: "5\n")
     given = [said(["dropped it"], located="2 s to 4 s"), said(["dropped it"], located="no idea")]
-    records = JudgeRows().compute(given, [doc("1", prompt="two-stage"), doc("2", prompt="two-stage")])
-    found = figures(records, located=True)
+    records = RateRows(EASG.name).compute(given, [doc("1", prompt="two-stage"), doc("2", prompt="two-stage")])
+    found = figures(records, EASG)
     assert (found["easg_located_hit"], found["easg_located_iou"], found["easg_located_read"]) == (0.5, 0.5, 0.5)
 
 
@@ -244,8 +248,8 @@ def test_every_task_gives_the_same_keys_all_floats(monkeypatch: pytest.MonkeyPat
     judged_by(monkeypatch, lambda *_: "nothing to be read")
     keys = set()
     for kind in TYPES:
-        found = metric("blind").corpus_level_fn.compute_corpus(  # type: ignore[union-attr]
-            JudgeRows().compute([said(["x"])], [doc("1", kind=kind)])
+        found = metric(EASG).corpus_level_fn.compute_corpus(  # type: ignore[union-attr]
+            RateRows(EASG.name).compute([said(["x"])], [doc("1", kind=kind)])
         )
         assert all(type(value) is float for value in found.values())
         keys.add(tuple(found))
@@ -255,9 +259,9 @@ def test_every_task_gives_the_same_keys_all_floats(monkeypatch: pytest.MonkeyPat
 
 def test_the_average_is_over_types_and_its_interval_over_clips(monkeypatch: pytest.MonkeyPatch) -> None:
     judged_by(monkeypatch, lambda asked, _: "8\n" if "dropped it" not in asked else "4\n" if "Q b" in asked else "2\n")
-    few = JudgeRows().compute([said(["dropped it"])] * 2, [doc("b1", clip="1"), doc("b2", clip="2")])
+    few = RateRows(EASG.name).compute([said(["dropped it"])] * 2, [doc("b1", clip="1"), doc("b2", clip="2")])
     many = [doc(f"a{n}", kind="after", clip=str(n)) for n in range(6)]
-    more = JudgeRows().compute([said(["dropped it"])] * 6, many)
-    found = figures([*few, *more])
+    more = RateRows(EASG.name).compute([said(["dropped it"])] * 6, many)
+    found = figures([*few, *more], EASG)
     assert found[METRIC] == pytest.approx((50 + 25) / 2)
     assert found["easg_low"] <= found[METRIC] <= found["easg_high"] and found["easg_n"] == 8

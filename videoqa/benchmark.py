@@ -100,6 +100,7 @@ class Track:
     constants: Mapping[str, Calibration] = field(default_factory=dict)  # published calibrations, by judge key
     published: tuple[Published, ...] = ()
     beside: tuple[str, ...] = ()  # ways that a second table compares, on the types that the last of them asks
+    beside_title: str = ""
     extras: Extras | None = None
     importers: Mapping[str, Reader] = field(default_factory=dict)  # by the name that `import-answers --from` takes
     paraphrase: Callable[[str, str], str] | None = None  # (ground truth, type) -> sentence, for judge-check

@@ -84,7 +84,7 @@ def beside(results: Sequence[Result]) -> Any:
     of_track = track_of(results)
     types = of_track.ways[of_track.beside[-1]].types or of_track.types
     names = of_track.extras.of_way.get(of_track.beside[-1], ()) if of_track.extras else ()
-    shown = Table(title=f"{' beside '.join(of_track.beside)}: {of_track.measure.title}")
+    shown = Table(title=f"{of_track.beside_title}: {of_track.measure.title}")
     shown.add_column("")
     for name in (*types, AVERAGE, *(name.replace("_", " ") for name in names)):
         shown.add_column(name, justify="right")

@@ -45,8 +45,14 @@ Row = Mapping[str, Any]  # a Question, or a row of a log that has some of its fi
 
 
 def revision(rows: Sequence[Row]) -> str:
-    """Identifies a set of questions by its content, wherever it was loaded from and in whatever order."""
-    kept = sorted([row[k] for k in ("id", "type", "question", "answer", "context")] for row in rows)
+    """Identifies a set of questions by its content, wherever it was loaded from and in whatever order. Options and the
+    right one count where a question has any: with other options it is another question."""
+
+    def content(row: Row) -> list[Any]:
+        options = [row["choices"], row.get("gold")] if row.get("choices") else []
+        return [row[key] for key in ("id", "type", "question", "answer", "context")] + options
+
+    kept = sorted(map(content, rows), key=lambda row: [str(value) for value in row])
     return short_hash(json.dumps(kept, ensure_ascii=True))
 
 

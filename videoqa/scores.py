@@ -1,12 +1,14 @@
-"""From verdicts to numbers: relative scores, their calibration, 95% intervals, and the comparison of two runs.
+"""From verdicts to numbers: mean and relative scores, calibration, 95% intervals, and the comparison of two runs.
 
-A judge does not give the ground truth itself the top score, so the paper divides (equation 1): 100 x mean score of the
-answers / mean score that the same judge gave the ground truth, per question type; Avg. is the plain mean of the types.
-On one real row, a `before` question whose answer got 4 of 10 from the paper's judge:
+A judge does not give the ground truth itself the top score. A relative score divides by what it does give: 100 x mean
+score of the answers / mean score of the ground truth, per question type; Avg. is the plain mean of the types. One real
+row of EASG-Bench, a `before` question whose answer got 4 of 10:
 
     >>> clip = "4901cdd8-d7e5-401d-b95c-4bd30f489d64"
     >>> row = Scored(f"{clip}:4:before", clip, "before", 4)
-    >>> round(summarize([row], Calibration.paper(), key=PAPER_KEY).by_type["before"].relative, 2)
+    >>> judge = Calibration("the paper's judge", {"before": 1515 / 272})
+    >>> scores = summarize([row], judge, key="the paper's judge", types=("before", "after"))
+    >>> round(scores.by_type["before"].value, 2)
     71.82
 
 Questions of one clip share a scene, a narration and a judge's reading of it, so they are not independent: intervals

@@ -10,18 +10,20 @@ from typing import Annotated, Any
 import typer
 from tqdm import tqdm
 
+from videoqa import engines
 from videoqa import frames as framing
 from videoqa.asking import VIDEO_ERROR, Way
 from videoqa.benchmark import ScorerOptions, Track
 from videoqa.commands import options as o
 from videoqa.commands.results import report
-from videoqa.engines import Engine, open_engine
+from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import short_hash, write_json
 from videoqa.judge import Judge
 from videoqa.rating import item_of
 from videoqa.reply import Scorer
-from videoqa.rows import Row, revision, sample, shard
+from videoqa.rows import Row, revision, sample
+from videoqa.rows import shard as part_of
 from videoqa.runs import NOT_ASKED, Run, answer_rows, judge_rows, load_rows, merge_runs, opened_data, result, rows_of
 from videoqa.store import VerdictStore, default_store, line_of
 from videoqa.videos import Videos
@@ -59,14 +61,14 @@ def run(
     _check_scorer(track, judge, how)
     asked = _Asked.of(track, place, config, limit, prompt, max_new_tokens, videos, frames, shard)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
-    engine: Engine | None = open_engine(model, **local)
+    engine: Engine | None = engines.open_engine(model, **local)
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
         failed = _answer(engine, rows, opened, asked.frames_of(opened))
         if judge != model:
             engine = None  # a GPU may not hold both models
-            engine = open_engine(judge, **local) if judge is not None else None
+            engine = engines.open_engine(judge, **local) if judge is not None else None
         failed += _rate(track.scorer(engine, how), rows, opened, store, explain)
     report([out])
     _finish(failed, out)
@@ -92,7 +94,7 @@ def answer(
     """Let a model answer the questions."""
     track, place = opened_data(benchmark, data)
     asked = _Asked.of(track, place, config, limit, prompt, max_new_tokens, videos, frames, shard)
-    engine = open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
+    engine = engines.open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
         _finish(_answer(engine, rows, opened, asked.frames_of(opened)), out)
@@ -118,7 +120,7 @@ def judge(
     how = ScorerOptions(rubric, mode, sampling, reading)
     _check_scorer(opened.track, judge, how)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
-    engine = open_engine(judge, **local) if judge is not None else None
+    engine = engines.open_engine(judge, **local) if judge is not None else None
     score_run(opened, opened.track.scorer(engine, how), store, explain)
 
 
@@ -189,7 +191,7 @@ class _Asked:
             "frames": None if self.policy is None else str(self.policy),
             "shard": self.shard,
         }
-        rows = shard(self.way.of_its_types(self.rows), self.shard)
+        rows = part_of(self.way.of_its_types(self.rows), self.shard)
         return rows, Run(out, settings)
 
     def frames_of(self, opened: Run) -> Videos | None:

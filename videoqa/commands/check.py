@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
+from videoqa import engines
 from videoqa import judge_check as check
 from videoqa.commands import options as o
 from videoqa.commands.results import console
-from videoqa.engines import open_engine
 from videoqa.errors import UserError
 from videoqa.files import write_json
 from videoqa.judge import Judge
@@ -44,7 +44,7 @@ def judge_check(
         raise UserError(f"{track.title} has no judge to be checked")
     pool = load_rows(track, place, config)
     read = track.rubric(rubric)
-    engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
+    engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
     rater = Judge(engine, read, mode, sampling)
     asked = check.probes(sample(pool, limit), pool, rater.rubric, track.rubric("ours"), track.paraphrase)
     other = check.second_seed(rater)

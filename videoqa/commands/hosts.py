@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from videoqa import engines
 from videoqa.benchmark import ScorerOptions
 from videoqa.commands import options as o
 from videoqa.commands.ask import score_run
-from videoqa.engines import open_engine
 from videoqa.errors import UserError
 from videoqa.hosts import logs
 
@@ -37,7 +37,7 @@ def rejudge(
     """Judge a finished lighteval run again with another judge; the model under test is not loaded. The first judge's
     result is kept beside the new one."""
     opened = logs.import_details(details, out)
-    engine = open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
+    engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
     score_run(opened, opened.track.scorer(engine, ScorerOptions(rubric, mode, sampling, reading)), store, explain)
 
 

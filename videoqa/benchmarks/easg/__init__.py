@@ -110,6 +110,7 @@ EASG = Track(
     constants={PAPER_KEY: PAPER_CALIBRATION},
     published=(*PAPER_TABLE2, *PAPER_TABLE3),
     beside=("frames", "two-stage"),
+    beside_title="One turn and two (Table 3)",
     extras=Extras(tuple(f"match_{part}" for part in PARTS), extras, {"two-stage": LOCATED}),
     importers={"script": script_file.read_script},
     commands="videoqa.benchmarks.easg.commands",
