@@ -17,11 +17,11 @@ import typer
 from tqdm import tqdm
 from typer.core import TyperGroup
 
-from builder.questions import SameFrame
-from builder.records import BuildError
+from builder.easg.questions import SameFrame
+from builder.easg.records import BuildError
 
 if TYPE_CHECKING:
-    from builder.pipeline import Method
+    from builder.easg.pipeline import Method
     from builder.stages import Stages
     from videoqa.engines import Engine
 
@@ -107,7 +107,7 @@ def build(
         "purpose_counts": purpose_counts,
         "spans": spans,
     }
-    from builder.pipeline import Method
+    from builder.easg.pipeline import Method
 
     optional = {"spans", "votes", "purpose_counts"} if votes == "llm" else {"spans"}
     files = _files(source, given, optional)
@@ -132,8 +132,8 @@ def agreement(
     recorded: Annotated[Path, typer.Argument(help=f"recorded votes ({USUAL_NAMES['votes']})")],
 ) -> None:
     """Print how far a model's votes keep the same actions as the recorded ones."""
-    from builder import votes
-    from builder.annotations import recorded_scores
+    from builder.easg import votes
+    from builder.easg.annotations import recorded_scores
 
     typer.echo(votes.agreement(stages, recorded_scores(recorded)))
 
@@ -145,7 +145,7 @@ def explain(
     stages: Annotated[Path | None, typer.Option(help="stages folder of its build (DATA.stages)")] = None,
 ) -> None:
     """Print one question's history, from the graph to the row."""
-    from builder.explain import explain as history
+    from builder.easg.explain import explain as history
 
     typer.echo(history(id, data, stages or data.with_name(f"{data.name}.stages")))
 
@@ -159,8 +159,8 @@ def read_notebook(
     out: Annotated[Path | None, typer.Option(help="folder for the two files; without it that of the notebook")] = None,
 ) -> None:
     """Write the recorded votes and purpose counts out of what the public notebook printed."""
-    from builder import notebook
-    from builder.annotations import read_clips
+    from builder.easg import notebook
+    from builder.easg.annotations import read_clips
 
     clips, _ = read_clips(annotations or file.with_name(USUAL_NAMES["annotations"]))
     votes, counts, warnings = notebook.read_notebook(file, clips)
@@ -181,8 +181,8 @@ def spans(
     out: Annotated[Path | None, typer.Option(help="folder for the file; without it --source")] = None,
 ) -> None:
     """Write where each clip starts in its video, out of the two frame numberings of the EASG release."""
-    from builder.annotations import read_clips
-    from builder.spans import clip_spans
+    from builder.easg.annotations import read_clips
+    from builder.easg.spans import clip_spans
     from videoqa.benchmarks.easg.sources import sources_folder
 
     source = source or sources_folder()
@@ -200,7 +200,8 @@ def import_grounded(
     narrations: Annotated[Path | None, typer.Option(help=f"text of each clip ({USUAL_NAMES['narrations']})")] = None,
 ) -> None:
     """Make the dataset repo of the authors' own questions, with their wording and groundings as they are."""
-    from builder import grounded_file, repo
+    from builder import repo
+    from builder.easg import grounded_file
     from easg_bench import TYPES
 
     counts: Counter[str] = Counter()
@@ -224,7 +225,7 @@ def check(
     every: Annotated[bool, typer.Option("--all", help="print every problem, not the first of each kind")] = False,
 ) -> None:
     """Look for problems: errors, which publish refuses (exit code 1), and warnings."""
-    from builder.check import check as look
+    from builder.easg.check import check as look
 
     report = look(folder)
     typer.echo(report.text(None if every else 3))
@@ -242,7 +243,7 @@ def publish(
     from huggingface_hub import HfApi
 
     from builder import publish as hub
-    from builder.check import check as look
+    from builder.easg.check import check as look
 
     report = look(folder)
     if report.errors:
@@ -260,8 +261,8 @@ def stats(
     out: Annotated[Path | None, typer.Option(help="folder for the picture, statistics.png")] = None,
 ) -> None:
     """Print the dataset's statistics, and draw them."""
-    from builder import stats as numbers
-    from builder.check import rows_of
+    from builder.easg import stats as numbers
+    from builder.easg.check import rows_of
     from builder.repo import PICTURE
 
     rows = rows_of(folder)
@@ -303,8 +304,9 @@ def _files(source: Path | None, given: dict[str, Path | None], optional: set[str
 def _build(
     files: dict[str, Path], out: Path, method: Method, engine: str | None, folder: Path, only: list[str]
 ) -> None:
-    from builder import pipeline, repo
-    from builder.annotations import read_clips
+    from builder import repo
+    from builder.easg import pipeline
+    from builder.easg.annotations import read_clips
     from easg_bench import TYPES
 
     repo.check_place(out)  # before the work, not after it

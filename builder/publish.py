@@ -26,7 +26,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
-from builder.records import BuildError
+from builder.easg.records import BuildError
 from builder.repo import MARK, OWN
 
 CARD = "README.md"

@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 from datasets import Features
 from huggingface_hub import DatasetCardData
 
-from builder import check, grounding, stats, wording
-from builder.neutral import neutral_row
-from builder.questions import SameFrame, Slots, candidates, questions
-from builder.records import FPS, STAGES, BuildError, Clip, Graph
+from builder.easg import check, grounding, stats, wording
+from builder.easg.neutral import neutral_row
+from builder.easg.questions import SameFrame, Slots, candidates, questions
+from builder.easg.records import FPS, STAGES, BuildError, Clip, Graph
 from easg_bench import CONFIGS, QA, TYPES, Evidence
 
 PICTURE = "statistics.png"

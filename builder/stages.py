@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from builder.records import BuildError
+from builder.easg.records import BuildError
 from videoqa.engines import Conversation, Engine, Reply
 from videoqa.files import Lines, short_hash
 from videoqa.reply import without_thinking
