@@ -23,10 +23,15 @@ from typing import Literal
 
 import httpx
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HFValidationError,
+    RepositoryNotFoundError,
+)
 from huggingface_hub.hf_api import RepoFile
 
-from builder.easg.records import BuildError
+from builder.errors import BuildError
 from builder.repo import MARK, OWN
 
 CARD = "README.md"
@@ -65,7 +70,7 @@ def plan(folder: Path, repo: str, rows: Mapping[str, int], api: HfApi) -> Plan:
         raise BuildError(f"{folder}: holds a dataset that this builder did not make")
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     local = {name: path for name, path in paths.items() if OWN.fullmatch(name)}
-    with _told(repo):
+    with _refusals_as_lines(repo):
         base, remote = _remote(repo, api)
         theirs = {name for name in remote if OWN.fullmatch(name)}
         if theirs - {CARD} and not _ours(repo, base, remote, api):
@@ -85,7 +90,7 @@ def publish(folder: Path, planned: Plan, api: HfApi) -> str | None:
     """Carry the plan out in one commit; its address, or None where nothing differs."""
     if not planned.changes:
         return None
-    with _told(planned.repo):
+    with _refusals_as_lines(planned.repo):
         base = planned.base
         if base is None:
             api.create_repo(planned.repo, repo_type="dataset", private=True, exist_ok=True)
@@ -127,7 +132,7 @@ def _same(path: Path, remote: RepoFile) -> bool:
 
 
 @contextmanager
-def _told(repo: str) -> Iterator[None]:
+def _refusals_as_lines(repo: str) -> Iterator[None]:
     """The Hub's refusals as one line for people."""
     try:
         yield
@@ -141,9 +146,9 @@ def _told(repo: str) -> Iterator[None]:
             404: "; there is no such name, or the token may not see it",
             412: "; somebody changed it meanwhile, plan again",
         }.get(status, "")
-        said = error.server_message or str(error).splitlines()[0]
-        raise BuildError(f"{repo}: the Hub refuses ({status}): {said}{hint}") from error
+        reason = error.server_message or str(error).splitlines()[0]
+        raise BuildError(f"{repo}: the Hub refuses ({status}): {reason}{hint}") from error
     except (httpx.HTTPError, OSError) as error:
         raise BuildError(f"{repo}: the Hub cannot be reached: {error}") from error
-    except ValueError as error:  # a name that the Hub does not allow
+    except HFValidationError as error:  # a name that the Hub does not allow
         raise BuildError(f"{repo}: {error}") from error

@@ -21,13 +21,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from builder.easg.records import BuildError
+from builder.errors import BuildError
 from videoqa.engines import Conversation, Engine, Reply
 from videoqa.files import Lines, short_hash
 from videoqa.reply import without_thinking
 from videoqa.store import prompt_hash
-
-DECISIONS = ("votes", "wording", "purpose", "generic", "attributes")  # the stages, in their order
 
 
 class Ask(NamedTuple):
@@ -57,9 +55,11 @@ class Stages:
     """The folder of a build's stages and the engine that fills it. Use with `with`: leaving it without an error gives
     the decision files their names."""
 
-    def __init__(self, folder: Path, engine: Engine) -> None:
-        self.folder, self.engine = folder, engine
-        self._replies, self._prompts = Lines(folder / "replies.jsonl"), Lines(folder / "prompts.jsonl")
+    def __init__(self, folder: Path, engine: Engine, decisions: Sequence[str]) -> None:
+        self.folder, self.engine, self.decisions = folder, engine, decisions
+        texts = {"reply": str, "text": str | None}
+        self._replies = Lines(folder / "replies.jsonl", "reply", "text", kinds=texts)
+        self._prompts = Lines(folder / "prompts.jsonl", "prompt", kinds={"prompt": str})
         try:
             self._known = {
                 line["reply"]: _said(line["reply"], line["text"], None)
@@ -67,9 +67,9 @@ class Stages:
                 if line["text"] is not None
             }
             self._written = {line["prompt"] for line in self._prompts.read()}
-            for stage in DECISIONS:
+            for stage in self.decisions:
                 self._draft(stage).unlink(missing_ok=True)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:  # Lines: a line that is no record
             raise BuildError(f"{folder}: cannot be used for the stages: {error}; give another --stages") from error
         self.asked = 0  # of the engine itself, since this object was made
 
@@ -80,7 +80,7 @@ class Stages:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            for stage in DECISIONS:
+            for stage in self.decisions:
                 if self._draft(stage).exists():
                     self._draft(stage).replace(self.folder / f"{stage}.jsonl")
                 else:
@@ -138,9 +138,9 @@ class Stages:
         return self.folder / f".{stage}.jsonl.new"
 
 
-def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The lines of one file of a stages folder, [] where it has none."""
+def read(folder: Path, name: str, *keys: str) -> list[dict[str, Any]]:
+    """The lines of one file of a stages folder, each with these keys; [] where there is no such file."""
     try:
-        return Lines(folder / f"{name}.jsonl").read()
+        return Lines(folder / f"{name}.jsonl", *keys).read()
     except (OSError, ValueError) as error:
         raise BuildError(f"{folder}: {error}") from error

@@ -8,16 +8,21 @@ without boxes, one box of no area, one wholly outside the frame, 21 votes for no
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from builder.easg.questions import THRESHOLD, candidates
-from builder.easg.records import STAGES, Action, Box, BuildError, Clip, Graph
+from builder.easg.records import STAGES, Action, Box, Clip, Graph
+from builder.inputs import as_number, as_text, as_whole, field, read_object, refuse, show
 
-LAST_FRAME = 2**31 - 1  # frame numbers are 32-bit columns of the dataset
+USUAL_NAMES = {  # of the input files, by what is in them
+    "annotations": "EASG_unict_master_final.json",
+    "narrations": "clip_narrations.json",
+    "votes": "recorded_votes.json",
+    "purpose_counts": "recorded_purpose_counts.json",
+    "spans": "clip_spans.json",
+}
 
 
 def read_clips(
@@ -66,7 +71,7 @@ def read_clips(
             narrations=_narrations(said.get(uid), f"{narrations}: clip {uid}", warnings),
             start_frame=_start_frame(starts[uid], f"{spans}: clip {uid}") if uid in starts else None,
             votes={},
-            purpose_count=_whole(counts.get(uid, 0), f"{purpose_counts}: clip {uid}"),
+            purpose_count=as_whole(counts.get(uid, 0), f"{purpose_counts}: clip {uid}"),
         )
         if (start := clip.start_frame) is not None and start > (first := min(clip.graphs[0].frames.values())):
             refuse(f"{spans}: clip {uid}", f"it starts at frame {start}, behind its first annotated frame {first}")
@@ -109,7 +114,7 @@ def _graph(raw: Any, index: int, width: int, height: int, where: str, warnings: 
     verbs = [tail for head, relation, tail in triplets if (head, relation) == ("CW", "verb")]
     if len(verbs) > 1:
         refuse(where, f"a graph has one verb, this one {len(verbs)}: {', '.join(verbs)}")
-    frames = {stage: _whole(field(raw, stage, where), f"{where}: {stage}") for stage in STAGES}
+    frames = {stage: as_whole(field(raw, stage, where), f"{where}: {stage}") for stage in STAGES}
     if not frames["pre"] <= frames["pnr"] <= frames["post"]:
         refuse(where, f"frames must be in the order pre, pnr, post, not {', '.join(map(str, frames.values()))}")
     boxes = _boxes(raw.get("groundings") or {}, width, height, where, warnings)
@@ -164,7 +169,7 @@ def _narrations(text: Any, where: str, warnings: Counter[str]) -> str:
 
 
 def _start_frame(raw: Any, where: str) -> int:
-    return _whole(field(raw, "start_frame", where), f"{where}: start_frame")
+    return as_whole(field(raw, "start_frame", where), f"{where}: start_frame")
 
 
 def recorded_scores(path: Path) -> Any:
@@ -204,79 +209,8 @@ def _of_known_clips(path: Path | None, raw: Any, clips: dict[str, Any]) -> dict[
     return raw
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON file that is an object, no key twice and all numbers finite; anything else is a BuildError."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            refuse(str(path), f"the key {show(twice)} comes twice in one object")
-        return values
-
-    def no_number(name: str) -> NoReturn:
-        refuse(str(path), f"{name} is no number that can be used")
-
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=once, parse_constant=no_number)
-    except FileNotFoundError:
-        refuse(str(path), "no such file")
-    except OSError as error:
-        refuse(str(path), f"cannot be read: {error.strerror}")
-    except json.JSONDecodeError as error:
-        whole = "the file ends too early" if error.pos >= len(error.doc.rstrip()) else error.msg
-        refuse(str(path), f"no valid JSON at line {error.lineno}, column {error.colno}: {whole}")
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of 5,000 digits, 100,000 open brackets
-        refuse(str(path), f"no valid JSON: {error}")
-    if not isinstance(data, dict):
-        refuse(str(path), f"an object with a key per clip is needed, not {show(data)}")
-    return data
-
-
-def field(raw: Any, key: str, where: str) -> Any:
-    """What `raw` has under the key; `where` says in a BuildError which thing is wrong, as in the functions below."""
-    if not isinstance(raw, dict):
-        refuse(where, f"an object is needed, not {show(raw)}")
-    if key not in raw:
-        refuse(where, f"{key} is missing")
-    return raw[key]
-
-
-def as_text(value: Any, where: str) -> str:
-    """The value, which must be text that can be written as UTF-8."""
-    if not isinstance(value, str):
-        refuse(where, f"text is needed, not {show(value)}")
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        refuse(where, f"half of a surrogate pair is no text: {show(value)}")
-    return value
-
-
-def as_number(value: Any, where: str) -> float:
-    """The value, which must be a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        refuse(where, f"a finite number is needed, not {show(value)}")
-    return value
-
-
-def _whole(value: Any, where: str) -> int:
-    if as_number(value, where) != math.floor(value) or not 0 <= value <= LAST_FRAME:
-        refuse(where, f"a whole number of at least 0 is needed, not {show(value)}")
-    return int(value)
-
-
 def _size(raw: Any, key: str, where: str) -> int:
-    size = _whole(field(raw, key, where), f"{where}: {key}")
+    size = as_whole(field(raw, key, where), f"{where}: {key}")
     if size == 0:
         refuse(where, f"{key}, the size of the frame in pixels, is 0")
     return size
-
-
-def show(value: Any) -> str:
-    """The value as JSON, cut to what fits into a message."""
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def refuse(where: str, what: str) -> NoReturn:
-    """Raise a BuildError."""
-    raise BuildError(f"{where}: {what}")

@@ -18,7 +18,7 @@ from lemminflect import getAllLemmas
 
 from builder.easg import wording
 from builder.easg.grounding import occurs
-from builder.easg.votes import json_in
+from builder.replies import json_in
 from builder.stages import Ask, Stages
 from easg_bench import QA, Evidence
 from videoqa.engines import Conversation

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from huggingface_hub import DatasetCard
 
 from builder.easg import wording
 from builder.easg.grounding import occurs, plain
-from builder.easg.records import Action, BuildError
+from builder.easg.records import Action
+from builder.errors import BuildError
 from easg_bench import CONFIGS, load
 
 Row = Mapping[str, Any]
@@ -111,13 +113,18 @@ def rows_of(folder: Path) -> dict[str, list[Row]]:
     """
     loaded: dict[str, list[Row]] = {}
     for config in _configs_of(folder):
-        try:
-            loaded[config] = list(load(folder, config))
-        except Exception as error:  # whatever `datasets` says of a damaged file
-            raise BuildError(f"{folder}, config {config}: does not load: {error}") from error
+        loaded[config] = rows_of_config(folder, config)
     if "default" not in loaded:
         raise BuildError(f"{folder}: has no config default")
     return loaded
+
+
+def rows_of_config(folder: Path, config: str) -> list[Row]:
+    """The rows of one config. Raises BuildError where it does not load with the columns it should have."""
+    try:
+        return list(load(folder, config))
+    except (ValueError, OSError) as error:  # what easg_bench.load raises for a damaged or missing file
+        raise BuildError(f"{folder}, config {config}: does not load: {error}") from error
 
 
 def _configs_of(folder: Path) -> list[str]:
@@ -125,9 +132,12 @@ def _configs_of(folder: Path) -> list[str]:
     if not card.is_file():
         raise BuildError(f"{folder}: is no dataset repo, it has no README.md")
     try:
-        declared = [config.get("config_name") for config in DatasetCard.load(card).data.get("configs") or []]
-    except Exception as error:  # YAML of every kind of brokenness
+        configs = DatasetCard.load(card).data.get("configs") or []
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # TypeError: keys that are no strings
         raise BuildError(f"{card}: its head cannot be read: {error}") from error
+    if not isinstance(configs, list) or not all(isinstance(config, dict) for config in configs):
+        raise BuildError(f"{card}: its head cannot be read: configs must be a list of objects")
+    declared = [config.get("config_name") for config in configs]
     if unknown := [name for name in declared if name not in CONFIGS]:
         raise BuildError(f"{card}: config {unknown[0]!r} is none of {', '.join(CONFIGS)}")
     return [name for name in CONFIGS if name in declared]

@@ -18,10 +18,13 @@ from typing import Any
 
 from builder import stages
 from builder.easg import wording
+from builder.easg.check import rows_of_config
 from builder.easg.grounding import plain
+from builder.easg.pipeline import DECISIONS
 from builder.easg.questions import THRESHOLD, Slots, candidates, questions
-from builder.easg.records import FPS, STAGES, Action, BuildError, Clip, Graph
-from easg_bench import TYPES, load
+from builder.easg.records import FPS, STAGES, Action, Clip, Graph
+from builder.errors import BuildError
+from easg_bench import TYPES
 
 
 def explain(id: str, data: Path, folder: Path) -> str:
@@ -29,13 +32,13 @@ def explain(id: str, data: Path, folder: Path) -> str:
     BuildError where the repo has no such clip or graph."""
     if not data.is_dir():
         raise BuildError(f"{data}: no such folder; --data names a dataset repo")
-    graphs = load(data, "graphs").to_list()
+    graphs = rows_of_config(data, "graphs")
     uid = next((g["clip"] for g in graphs if id.startswith(f"{g['clip']}:")), None)
     if uid is None:
         raise BuildError(f"{id}: no clip of {data}; an id is CLIP:GRAPH:TYPE or CLIP:purpose:OBJECT")
     clip = _clip([g for g in graphs if g["clip"] == uid])
-    rows = {row["id"]: row for row in load(data, "default") if row["clip"] == uid}
-    decided = {name: stages.read(folder, name) for name in stages.DECISIONS}
+    rows = {row["id"]: row for row in rows_of_config(data, "default") if row["clip"] == uid}
+    decided = {name: stages.read(folder, name) for name in DECISIONS}
     replies = {line["reply"]: line for line in stages.read(folder, "replies")}
     kind, _, rest = id.removeprefix(f"{uid}:").partition(":")
     if kind == "purpose":

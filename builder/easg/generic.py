@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
-from builder.easg.votes import START, TEMPERATURE, UNKNOWN, read_labels
+from builder.easg.votes import TEMPERATURE
+from builder.replies import START, UNKNOWN, read_labels
 from builder.stages import Ask, Said, Stages
 from easg_bench import QA
 from videoqa.engines import Conversation

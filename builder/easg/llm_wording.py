@@ -25,7 +25,7 @@ from builder.easg import wording
 from builder.easg.grounding import occurs, plain
 from builder.easg.questions import Slots, candidates
 from builder.easg.records import Action, Clip
-from builder.easg.votes import START, json_in, shorten
+from builder.replies import START, json_in, shorten
 from builder.stages import Ask, Said, Stages
 from videoqa.engines import Conversation, Message
 

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from builder.easg.questions import THRESHOLD, candidates
-from builder.easg.records import BuildError, Clip
+from builder.easg.records import Clip
+from builder.errors import BuildError
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINES = re.compile(

@@ -13,14 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from builder import repo
 from builder.easg import attributes, generic, llm_wording, votes
+from builder.easg.card import SAME_FRAME_NOTES
 from builder.easg.questions import SameFrame, questions
 from builder.easg.records import Clip
+from builder.easg.rows import question_rows
 from builder.easg.votes import VoteCount
 from builder.stages import Stages
 from easg_bench import QA
 
+DECISIONS = ("votes", "wording", "purpose", "generic", "attributes")  # the stages of a build, in their order
 GROUP = 64  # clips
 PURPOSES = 3  # of a clip by template where no count is recorded: the paper's mean, 668 in 221 clips
 
@@ -55,7 +57,7 @@ def rows(
         if not method.counted:
             group = [replace(clip, purpose_count=PURPOSES) for clip in group]
         if stages is None:
-            yield from ((clip, repo.question_rows(clip, method.same_frame, counts)) for clip in group)
+            yield from ((clip, question_rows(clip, method.same_frame, counts)) for clip in group)
         else:
             yield from _with_model(group, method, stages, counts, funnel)
 
@@ -73,7 +75,7 @@ def _with_model(
     made: list[QA] = []
     for clip in group:
         of_clip = None if pairs is None else pairs.get(clip.uid, [])
-        made += repo.question_rows(clip, method.same_frame, counts, worded=worded, pairs=of_clip)
+        made += question_rows(clip, method.same_frame, counts, worded=worded, pairs=of_clip)
     funnel["questions worded"] += len(made)
     if method.generic:
         made = generic.filter_rows(made, stages, runs=method.runs, funnel=funnel)
@@ -121,7 +123,7 @@ def card_text(method: Method, model: str) -> str:
         vote = f"the model's uniqueness vote ({method.runs} runs, temperature {votes.TEMPERATURE}, over {over})"
     parts = [
         f"A language model, `{model}`, had part in it. An action is asked if it occurs once in its clip and",
-        f"{vote} is below 0.5. {repo.SAME_FRAME_NOTES[method.same_frame]}",
+        f"{vote} is below 0.5. {SAME_FRAME_NOTES[method.same_frame]}",
         WORDED[method.wording],
         f"Pairs that the model called generic in most of {method.runs} runs are left out." if method.generic else "",
         DESCRIBED[method.attributes],

@@ -71,7 +71,3 @@ class Clip:
     start_frame: int | None = None  # of the clip in the full video; None: unknown
     votes: dict[int, float] = field(default_factory=dict)  # graph index -> recorded uniqueness score; empty: none
     purpose_count: int = 0  # purpose questions to make
-
-
-class BuildError(Exception):
-    """The input, or the place for the output, cannot be used. The message is one line for people: file, clip, graph."""

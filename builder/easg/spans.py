@@ -18,7 +18,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from builder.easg.records import BuildError, Clip
+from builder.easg.records import Clip
+from builder.errors import BuildError
 
 # The name of a graph is clip and frame (`{:06d}`); the uid of an annotation is 64 hex digits.
 _NAMES = re.compile(rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_(\d{6,})|([0-9a-f]{64})")

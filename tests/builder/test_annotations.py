@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.__main__ import USUAL_NAMES
-from builder.easg.annotations import action_of, clip_box, read_clips
-from builder.easg.records import Action, Box, BuildError, Clip
+from builder.easg.annotations import USUAL_NAMES, action_of, clip_box, read_clips
+from builder.easg.records import Action, Box, Clip
+from builder.errors import BuildError
 
 Save = Callable[[dict[str, Any]], Path]
 

@@ -62,7 +62,7 @@ def row(question: str, answer: str, *objects: str, frame: int = 60) -> Any:
 def test_attributes_stand_in_the_evidence_and_on_demand_in_the_question(tmp_path: Path) -> None:
     rows = [row("What did the camera wearer put on the table?", "jug", "jug", "table", "left_hand")]
     engine, funnel = Scripted(lambda text, seed: json.dumps({"table": "wooden", "jug": "glass"})), Counter[str]()
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("attributes",)) as opened:
         (told,) = add(rows, opened, worded=False, funnel=funnel)
         (worded,) = add(rows, opened, worded=True, funnel=funnel)
     assert [item["attribute"] for item in told["evidence"]] == ["glass", "wooden", None]
@@ -76,7 +76,7 @@ def test_attributes_stand_in_the_evidence_and_on_demand_in_the_question(tmp_path
 def test_where_no_sentence_names_an_object_nothing_is_asked(tmp_path: Path) -> None:
     engine = Scripted(lambda text, seed: "{}")
     rows = [row("?", "a", "spoon"), row("?", "b", "jug", frame=3000), row("?", "c")]
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("attributes",)) as opened:
         assert add(rows, opened, worded=True, funnel=Counter()) == rows and engine.asked == []
 
 

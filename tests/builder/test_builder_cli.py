@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from builder.__main__ import USUAL_NAMES, app
+from builder.__main__ import app
+from builder.easg.annotations import USUAL_NAMES
 from builder.repo import folder_sha256
 
 ROOT = Path(__file__).resolve().parents[2]

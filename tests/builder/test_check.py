@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from builder.__main__ import app
 from builder.easg.check import KINDS, Problem, check, of_rows, same_question, second_fits, unambiguous
-from builder.easg.records import BuildError
+from builder.errors import BuildError
 from easg_bench import FEATURES, load
 
 Row = dict[str, Any]

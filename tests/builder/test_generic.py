@@ -46,7 +46,7 @@ def test_a_pair_is_left_out_if_more_than_half_of_its_labels_say_generic(tmp_path
     }
     engine = Scripted(lambda text, seed: json.dumps({n: x[seed - 1] for n, x in of_run.items() if x[seed - 1]}))  # type: ignore[index]
     funnel = Counter[str]()
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("generic",)) as opened:
         kept = filter_rows(rows(6), opened, runs=3, funnel=funnel)
     assert [row["id"] for row in kept] == ["c:2:direct", "c:3:direct", "c:5:direct"]
     assert funnel["questions left out as generic"] == 3
@@ -61,7 +61,7 @@ def test_a_pair_is_left_out_if_more_than_half_of_its_labels_say_generic(tmp_path
 def test_pairs_of_a_clip_share_prompts_that_are_not_too_long(tmp_path: Path) -> None:
     engine = Scripted(lambda text, seed: json.dumps(dict.fromkeys(numbers(text), "specific")))
     given = [*rows(45), *rows(3, "d")]
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("generic",)) as opened:
         assert filter_rows(given, opened, runs=1, funnel=Counter()) == given
     assert sorted(len(numbers(text)) for text in engine.asked) == [3, 5, PAIRS, PAIRS]
 
@@ -71,12 +71,12 @@ def test_pairs_of_a_clip_share_prompts_that_are_not_too_long(tmp_path: Path) -> 
 )
 def test_replies_of_no_use_leave_nothing_out(reply: str, tmp_path: Path) -> None:
     funnel = Counter[str]()
-    with Stages(tmp_path, Scripted(lambda text, seed: reply)) as opened:
+    with Stages(tmp_path, Scripted(lambda text, seed: reply), ("generic",)) as opened:
         assert filter_rows(rows(3), opened, runs=2, funnel=funnel) == rows(3)
     assert funnel["generic replies that cannot be read"] == 2
 
 
 def test_no_rows_ask_nothing(tmp_path: Path) -> None:
     engine = Scripted(lambda text, seed: "")
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("generic",)) as opened:
         assert filter_rows([], opened, runs=2, funnel=Counter()) == [] and engine.asked == []

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from builder.__main__ import app
 from builder.easg.check import check
 from builder.easg.grounded_file import read_rows
-from builder.easg.records import BuildError
+from builder.errors import BuildError
 from easg_bench import load
 
 File = dict[str, Any]

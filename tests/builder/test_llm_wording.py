@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
 
-from builder import repo, stages
+from builder import stages
 from builder.easg import llm_wording, wording
 from builder.easg.annotations import read_clips
 from builder.easg.llm_wording import (
@@ -29,6 +29,7 @@ from builder.easg.llm_wording import (
 )
 from builder.easg.questions import Slots, candidates, questions
 from builder.easg.records import Action, Clip, Graph
+from builder.easg.rows import worded_by_template
 from builder.stages import Stages
 
 FRAMES = {"pre": 30, "pnr": 60, "post": 90}
@@ -210,7 +211,7 @@ def test_the_templates_wording_of_all_real_questions_passes_the_checks(real_clip
         (slots.id, told)
         for clip in real_clips
         for slots in questions(clip)
-        if (told := problem(slots, repo._words(slots)[0]))
+        if (told := problem(slots, worded_by_template(slots)[0]))
     ]
     assert [told for _, told in wrong] == ["it holds its own answer"] * 2
     pairs = [
@@ -233,7 +234,7 @@ def test_a_failed_question_is_asked_again_at_most_twice_then_the_template_stands
         return "No idea."
 
     engine, funnel = Scripted(script), Counter[str]()
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("wording", "purpose")) as opened:
         texts = word([DIRECT, INDIRECT, BEFORE], opened, funnel)
     assert texts == {DIRECT.id: QUESTION, INDIRECT.id: GOOD[INDIRECT.id]}
     lines = {line["id"]: line for line in stages.read(tmp_path, "wording")}
@@ -304,7 +305,7 @@ def test_pairs_are_gathered_over_attempts_and_bad_ones_are_dropped(tmp_path: Pat
     good = {"question": bad["question"], "answer": "filling it"}
     replies = [{"cloth": PAIR, "jug": bad}, {"cloth": PAIR, "jug": good}]
     engine, funnel = Scripted(lambda text, seed: json.dumps(replies[seed])), Counter[str]()
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("wording", "purpose")) as opened:
         found = purposes([KITCHEN, clip_of(None, uid="empty")], opened, funnel, counted=False)
     assert found == {"c": [("cloth", *PAIR.values()), ("jug", bad["question"], "Filling it.")]}
     assert funnel == {
@@ -320,7 +321,7 @@ def test_a_recorded_count_is_the_most_and_none_asks_for_none(tmp_path: Path) -> 
         {"cloth": PAIR, "jug": {"question": "What did the camera wearer do with the jug?", "answer": "Filled it"}}
     )
     engine = Scripted(lambda text, seed: reply)
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("wording", "purpose")) as opened:
         found = purposes([one, none], opened, Counter(), counted=True)
     assert found == {"c": [("cloth", *PAIR.values())]}
     assert len(engine.asked) == 1 and "Choose 1 of these objects: jug, table, cloth" in engine.asked[0]
@@ -329,7 +330,7 @@ def test_a_recorded_count_is_the_most_and_none_asks_for_none(tmp_path: Path) -> 
 @pytest.mark.parametrize("reply", ["", "Lo siento.", "word " * 10_000, '{"a": {"question": 3}}', "[" * 3000])
 def test_replies_of_no_use_give_no_pairs_and_every_question_its_template(reply: str, tmp_path: Path) -> None:
     funnel = Counter[str]()
-    with Stages(tmp_path, Scripted(lambda text, seed: reply)) as opened:
+    with Stages(tmp_path, Scripted(lambda text, seed: reply), ("wording", "purpose")) as opened:
         assert word([DIRECT, BEFORE], opened, funnel) == {}
         assert purposes([KITCHEN], opened, funnel, counted=False) == {"c": []}
     assert funnel["wording fallbacks to the template"] == 2 and funnel["purpose replies that cannot be read"] == 3
@@ -351,7 +352,7 @@ def test_objects_know_corrected_and_plural_names() -> None:
 def test_a_model_that_words_well_is_taken_at_its_word_on_real_clips(real_clips: list[Clip], tmp_path: Path) -> None:
     clips = [clip for clip in real_clips if 8 <= len(candidates(clip)) <= 12][:6]
     slots = [one for clip in clips for one in questions(clip)]
-    texts: dict[str, Any] = {prompt(one)[0]["content"]: repo._words(one)[0] for one in slots}
+    texts: dict[str, Any] = {prompt(one)[0]["content"]: worded_by_template(one)[0] for one in slots}
     told = {
         llm_wording.purpose_prompt([a for _, a in candidates(clip)], str(clip.purpose_count))[-1][
             "content"
@@ -362,9 +363,9 @@ def test_a_model_that_words_well_is_taken_at_its_word_on_real_clips(real_clips: 
     }
     funnel = Counter[str]()
     engine = Scripted(lambda text, seed: f"Question: {texts[text]}" if text in texts else told[text])
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, ("wording", "purpose")) as opened:
         worded = word(slots, opened, funnel)
         pairs = purposes(clips, opened, funnel, counted=True)
-    assert worded == {one.id: repo._words(one)[0] for one in slots} and len(worded) > 30
+    assert worded == {one.id: worded_by_template(one)[0] for one in slots} and len(worded) > 30
     assert {uid: len(of_clip) for uid, of_clip in pairs.items()} == {clip.uid: clip.purpose_count for clip in clips}
     assert len(engine.calls) == 2, "the questions at once, and the pairs at once"

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from builder.__main__ import USUAL_NAMES, app
-from builder.easg.annotations import read_clips
+from builder.__main__ import app
+from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.notebook import read_notebook
 from builder.easg.questions import questions
-from builder.easg.records import BuildError, Clip
+from builder.easg.records import Clip
+from builder.errors import BuildError
 
 VOTES = ["Clip kitchen processed in 42.58 seconds", "Output: {'2': 0.0, '1': 0.8888888888888888, '3': 100, '4': 0.5}"]
 COUNTS = ["Generating questions for clip kitchen", "Successfully generated purpose questions: 3"]

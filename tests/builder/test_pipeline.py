@@ -18,9 +18,9 @@ from scripted import Scripted
 from typer.testing import CliRunner
 
 import easg_bench
-from builder.__main__ import USUAL_NAMES, app
+from builder.__main__ import app
 from builder.easg import pipeline
-from builder.easg.annotations import read_clips
+from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.pipeline import FUNNEL, Method
 from builder.easg.questions import candidates
 

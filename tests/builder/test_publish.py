@@ -12,7 +12,7 @@ from huggingface_hub import HfApi, constants
 from typer.testing import CliRunner
 
 from builder.__main__ import app
-from builder.easg.records import BuildError
+from builder.errors import BuildError
 from builder.publish import Plan, plan, publish
 from builder.repo import MARK
 from tests.hub_server import HubServer

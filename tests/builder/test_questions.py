@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.__main__ import USUAL_NAMES
-from builder.easg.annotations import read_clips
+from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.questions import candidates, kept, questions
 from builder.easg.records import Action, Clip, Graph
 

@@ -1,4 +1,4 @@
-"""builder/repo.py: the folder that is the dataset, whole or not there at all."""
+"""builder/repo.py and easg/{rows,card,dataset}.py: the folder that is the dataset, whole or not there at all."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from huggingface_hub import DatasetCard
 
 import easg_bench
 from builder import repo
-from builder.__main__ import USUAL_NAMES
-from builder.easg.annotations import read_clips
+from builder.easg import dataset
+from builder.easg.annotations import USUAL_NAMES, read_clips
+from builder.easg.card import CONFIG_NOTES, recorded
 from builder.easg.questions import SameFrame
-from builder.easg.records import BuildError
+from builder.easg.rows import clip_rows, question_rows
+from builder.errors import BuildError
 from easg_bench import CONFIGS, FEATURES, TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,11 +39,11 @@ def make(raw: dict[str, Any], save: Save, tmp_path: Path) -> Callable[..., Path]
         clips, _ = read_clips(**sources)
         rows: defaultdict[str, list[Any]] = defaultdict(list)
         for clip in clips:
-            questions = repo.question_rows(clip, same_frame, Counter())
-            for config, of_clip in repo.clip_rows(clip, questions, Counter()).items():
+            questions = question_rows(clip, same_frame, Counter())
+            for config, of_clip in clip_rows(clip, questions, Counter()).items():
                 rows[config] += of_clip
         out = tmp_path / "out" / name
-        repo.write(out, [rows], list(sources.values()), repo.recorded(same_frame))
+        dataset.write(out, [rows], list(sources.values()), recorded(same_frame))
         return out
 
     return build
@@ -130,8 +132,8 @@ def test_the_card_declares_every_config_counts_it_and_explains_every_column(make
     assert "| `graphs` | 7 |" in card.text
     assert set(re.findall(r"^\| `(\w+)` \|", card.text.split("## Columns")[1], re.M)) == set(FEATURES)
     assert "Ego4D licence" in card.text and "2506.05787" in card.text
-    assert repo._sha256(folder.parent.parent / "source" / "recorded_votes.json") in card.text
-    assert "$" not in card.text and len(repo.CONFIG_NOTES) == len(CONFIGS)
+    assert repo.file_sha256(folder.parent.parent / "source" / "recorded_votes.json") in card.text
+    assert "$" not in card.text and len(CONFIG_NOTES) == len(CONFIGS)
     assert "](statistics.png)" in card.text and (folder / "statistics.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from builder.__main__ import USUAL_NAMES, app
-from builder.easg.annotations import read_clips
-from builder.easg.records import BuildError, Clip, Graph
+from builder.__main__ import app
+from builder.easg.annotations import USUAL_NAMES, read_clips
+from builder.easg.records import Clip, Graph
 from builder.easg.spans import clip_spans
+from builder.errors import BuildError
 
 TEA = "0a1b2c3d-0000-4000-8000-00000000000a"
 SOUP = "0a1b2c3d-0000-4000-8000-00000000000b"

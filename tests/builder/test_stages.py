@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from builder import stages
 from builder.__main__ import app
-from builder.easg.records import BuildError
+from builder.easg.pipeline import DECISIONS
+from builder.errors import BuildError
 from builder.repo import folder_sha256
 from builder.stages import Stages
 
@@ -23,7 +24,7 @@ ASKS = [stages.Ask(f"item {i}", [{"role": "user", "content": f"prompt {i}"}], 64
 
 
 def ask(folder: Path, engine: Scripted, seed: int = 1, asks: list[stages.Ask] = ASKS) -> list[str | None]:
-    with Stages(folder, engine) as opened:
+    with Stages(folder, engine, DECISIONS) as opened:
         return [said.text for said in opened.ask("votes", asks, seed=seed, temperature=0.7)]
 
 
@@ -86,15 +87,15 @@ def test_an_engine_that_only_fails_stops_the_build(tmp_path: Path) -> None:
 
 def test_decisions_take_their_names_when_the_build_is_whole(tmp_path: Path) -> None:
     engine = Scripted(lambda text, seed: "x")
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, DECISIONS) as opened:
         opened.decide("votes", index=1)
         opened.decide("generic", index=2)
     assert stages.read(tmp_path, "votes") == [{"index": 1}]
-    with pytest.raises(KeyboardInterrupt), Stages(tmp_path, engine) as opened:
+    with pytest.raises(KeyboardInterrupt), Stages(tmp_path, engine, DECISIONS) as opened:
         opened.decide("votes", index=3)
         raise KeyboardInterrupt
     assert stages.read(tmp_path, "votes") == [{"index": 1}], "the whole former one stays"
-    with Stages(tmp_path, engine) as opened:
+    with Stages(tmp_path, engine, DECISIONS) as opened:
         opened.decide("votes", index=4)
     assert stages.read(tmp_path, "votes") == [{"index": 4}]
     assert stages.read(tmp_path, "generic") == [], "this build has no such stage"
@@ -103,7 +104,7 @@ def test_decisions_take_their_names_when_the_build_is_whole(tmp_path: Path) -> N
 def test_a_folder_of_something_else_is_told(tmp_path: Path) -> None:
     (tmp_path / "replies.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
     with pytest.raises(BuildError, match="give another --stages"):
-        Stages(tmp_path, Scripted(lambda text, seed: "x"))
+        Stages(tmp_path, Scripted(lambda text, seed: "x"), DECISIONS)
 
 
 # -- a whole build that is killed
@@ -162,5 +163,5 @@ def test_a_build_that_is_killed_at_any_point_goes_on_and_ends_with_the_same_byte
     assert " 0 prompts of this build" in build(engine, source, killed, monkeypatch)
     assert engine.asked == []
     assert folder_sha256(killed) == folder_sha256(whole)
-    for name in stages.DECISIONS:
+    for name in DECISIONS:
         assert stages.read(tmp_path / "killed.stages", name) == stages.read(tmp_path / "whole.stages", name), name

@@ -17,8 +17,9 @@ from scripted import Scripted
 
 from builder.easg.annotations import read_clips
 from builder.easg.questions import candidates, kept
-from builder.easg.records import Action, BuildError, Clip, Graph
+from builder.easg.records import Action, Clip, Graph
 from builder.easg.votes import LABELS, UNKNOWN, agreement, parts, prompt, read_labels, score_of, vote
+from builder.errors import BuildError
 from builder.stages import Stages, read
 
 ACTIONS = [
@@ -242,7 +243,7 @@ def test_a_vote_is_decided_and_every_reply_stays_on_disk(tmp_path: Path) -> None
     clip = clip_of(Action("pick", "cup", ()), Action("pick up", "cup", table), None, Action("wipe", "table", table))
     engine = Scripted(lambda text, seed: f"Run {seed}: {json.dumps(by_rule(text))}")
     funnel: Counter[str] = Counter()
-    with Stages(tmp_path, engine) as stages:
+    with Stages(tmp_path, engine, ("votes",)) as stages:
         (voted,) = vote([clip], stages, runs=3, count="received", funnel=funnel)
     assert voted == replace(clip, votes={1: 1.0, 2: 1.0, 4: 0.0})
     assert [(v["index"], v["decision"], v["labels"]) for v in read(tmp_path, "votes")] == [
@@ -273,7 +274,7 @@ def test_an_engine_that_says_nothing_of_use_keeps_nothing_and_breaks_nothing(rep
         clip_of(Action("x", "y", ()), uid="one"),
     ]
     funnel: Counter[str] = Counter()
-    with Stages(tmp_path, Scripted(lambda text, seed: reply)) as stages:
+    with Stages(tmp_path, Scripted(lambda text, seed: reply), ("votes",)) as stages:
         voted = vote(clips, stages, runs=2, count="received", funnel=funnel)
     assert [dict(clip.votes) for clip in voted] == [{}, {}, {1: 0.0}], "the only action of a clip needs no vote"
     assert funnel["candidates: unreadable"] == 3 and funnel["vote replies that cannot be read"] == 2
@@ -281,7 +282,7 @@ def test_an_engine_that_says_nothing_of_use_keeps_nothing_and_breaks_nothing(rep
 
 def test_a_clip_of_500_actions_is_compared_across_its_parts(tmp_path: Path) -> None:
     actions = [Action("pick", f"thing {i}", ()) for i in range(499)] + [Action("pick up", "thing 0", ())]
-    with Stages(tmp_path, Scripted(lambda text, seed: json.dumps(by_rule(text)))) as stages:
+    with Stages(tmp_path, Scripted(lambda text, seed: json.dumps(by_rule(text))), ("votes",)) as stages:
         (voted,) = vote([clip_of(*actions)], stages, runs=1, count="received", funnel=Counter())
     assert {index for index, score in voted.votes.items() if score > 0} == {1, 500}
 
@@ -315,7 +316,7 @@ def test_a_model_that_votes_as_the_recorded_one_keeps_the_same_actions(real_clip
         return SHAPES[seed - 1](labels)
 
     funnel: Counter[str] = Counter()
-    with Stages(tmp_path, Scripted(reply)) as stages:
+    with Stages(tmp_path, Scripted(reply), ("votes",)) as stages:
         voted = vote(clips, stages, runs=10, count="received", funnel=funnel)
     for before, after in zip(clips, voted, strict=True):
         assert after.votes == pytest.approx(before.votes)
@@ -341,7 +342,7 @@ SHAPES: list[Callable[[dict[int, str]], str]] = [
 
 def test_agreement_counts_the_four_ways(tmp_path: Path) -> None:
     labels = {1: "unique", 2: "repeat", 4: "unique"}
-    with Stages(tmp_path, Scripted(lambda text, seed: json.dumps(labels))) as stages:
+    with Stages(tmp_path, Scripted(lambda text, seed: json.dumps(labels)), ("votes",)) as stages:
         vote(
             [clip_of(*(Action("pick", f"o{i}", ()) for i in range(4)))],
             stages,

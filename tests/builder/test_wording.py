@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.__main__ import USUAL_NAMES
 from builder.easg import wording
-from builder.easg.annotations import read_clips
+from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.questions import candidates, questions
 from builder.easg.records import Action, Clip
 from builder.easg.wording import after, answer_action, answer_object, answer_relation, before, direct, indirect, purpose
