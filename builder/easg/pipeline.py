@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from builder.easg import attributes, generic, llm_wording, votes
+from builder.easg import attributes, generic, votes
 from builder.easg.card import SAME_FRAME_NOTES
+from builder.easg.llm_wording import actions, purposes
 from builder.easg.questions import SameFrame, questions
 from builder.easg.records import Clip
 from builder.easg.rows import question_rows
@@ -70,8 +71,8 @@ def _with_model(
     worded: dict[str, str] = {}
     pairs: dict[str, list[tuple[str, str, str]]] | None = None
     if method.wording == "llm":
-        worded = llm_wording.word([s for clip in group for s in questions(clip, method.same_frame)], stages, funnel)
-        pairs = llm_wording.purposes(group, stages, funnel, counted=method.counted)
+        worded = actions.word([s for clip in group for s in questions(clip, method.same_frame)], stages, funnel)
+        pairs = purposes.purposes(group, stages, funnel, counted=method.counted)
     made: list[QA] = []
     for clip in group:
         of_clip = None if pairs is None else pairs.get(clip.uid, [])

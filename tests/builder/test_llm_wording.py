@@ -1,4 +1,4 @@
-"""builder/llm_wording.py: prompts without answers, readers, checks, what is asked again, also on real slots."""
+"""builder/easg/llm_wording/: prompts without answers, readers, checks, what is asked again, also on real slots."""
 
 from __future__ import annotations
 
@@ -14,19 +14,12 @@ from hypothesis import strategies as st
 from scripted import Scripted
 
 from builder import stages
-from builder.easg import llm_wording, wording
+from builder.easg import wording
 from builder.easg.annotations import read_clips
-from builder.easg.llm_wording import (
-    Objects,
-    objects_of,
-    problem,
-    prompt,
-    purpose_problem,
-    purposes,
-    read_purposes,
-    read_question,
-    word,
-)
+from builder.easg.llm_wording.actions import problem, prompt, read_question, word
+from builder.easg.llm_wording.purposes import Objects, objects_of, purposes, read_purposes
+from builder.easg.llm_wording.purposes import problem as purpose_problem
+from builder.easg.llm_wording.purposes import prompt as purpose_prompt
 from builder.easg.questions import Slots, candidates, questions
 from builder.easg.records import Action, Clip, Graph
 from builder.easg.rows import worded_by_template
@@ -337,7 +330,7 @@ def test_replies_of_no_use_give_no_pairs_and_every_question_its_template(reply: 
 
 
 def test_of_500_actions_every_nth_is_shown() -> None:
-    text = llm_wording.purpose_prompt([Action("pick", f"thing {i}", ()) for i in range(500)], "3")[-1]["content"]
+    text = purpose_prompt([Action("pick", f"thing {i}", ()) for i in range(500)], "3")[-1]["content"]
     assert len(text) < 9000 and "thing 0\n" in text and re.search(r"thing 49\d\n", text)
 
 
@@ -354,9 +347,7 @@ def test_a_model_that_words_well_is_taken_at_its_word_on_real_clips(real_clips: 
     slots = [one for clip in clips for one in questions(clip)]
     texts: dict[str, Any] = {prompt(one)[0]["content"]: worded_by_template(one)[0] for one in slots}
     told = {
-        llm_wording.purpose_prompt([a for _, a in candidates(clip)], str(clip.purpose_count))[-1][
-            "content"
-        ]: json.dumps(
+        purpose_prompt([a for _, a in candidates(clip)], str(clip.purpose_count))[-1]["content"]: json.dumps(
             {name: {"question": q, "answer": a} for name, q, a in wording.purpose(candidates(clip), clip.purpose_count)}
         )
         for clip in clips

@@ -16,6 +16,7 @@ from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.questions import candidates, questions
 from builder.easg.records import Action, Clip
 from builder.easg.wording import after, answer_action, answer_object, answer_relation, before, direct, indirect, purpose
+from builder.easg.wording.words import NOUN_SLIPS, VERB_SLIPS, noun_of, the
 
 DOES = "What did the camera wearer do right before "
 
@@ -282,7 +283,7 @@ def test_any_clip_gives_as_many_purposes_as_it_has_objects(actions: list[Action]
     told = purpose(list(enumerate(actions, 1)), count)
     assert told == purpose(list(enumerate(actions, 1)), count), "deterministic"
     assert len(told) <= max(count, 0)
-    assert len(told) >= min(max(count, 0), len({wording._the(action.object) for action in actions}))
+    assert len(told) >= min(max(count, 0), len({the(action.object) for action in actions}))
     assert len({question for _, question, _ in told}) == len(told), "each question once"
     for _, question, answer in told:
         assert question.endswith("?") and question.count("?") == 1 and not fault(question)
@@ -338,7 +339,7 @@ def holds(text: str, phrase: str) -> bool:
 def test_all_real_questions_are_well_formed(clips: list[Clip], rows: list[tuple[str, str, str, str]]) -> None:
     purposes = [row for clip in clips for row in purpose(candidates(clip), clip.purpose_count)]
     assert (len(rows), len(purposes)) == (1139, 668)
-    slips = wording.VERB_SLIPS.keys() | wording.NOUN_SLIPS.keys()
+    slips = VERB_SLIPS.keys() | NOUN_SLIPS.keys()
     for question, answer in [row[2:] for row in rows] + [row[1:] for row in purposes]:
         assert question.endswith("?") and question.count("?") == 1, question
         assert not fault(question), question
@@ -348,7 +349,7 @@ def test_all_real_questions_are_well_formed(clips: list[Clip], rows: list[tuple[
 
 @pytest.mark.real
 def test_no_real_question_names_its_answer(rows: list[tuple[str, str, str, str]]) -> None:
-    told = {short for short, noun, question, _ in rows if holds(question, noun) or holds(question, wording._noun(noun))}
+    told = {short for short, noun, question, _ in rows if holds(question, noun) or holds(question, noun_of(noun))}
     assert told == FORCED
 
 
