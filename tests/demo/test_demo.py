@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from demo import model, scenes, tiny_vision_model, videos
 
-FILES = scenes.files()
+SCENES = scenes.read()
+FILES = scenes.files(SCENES)
 CLIPS = FILES["EASG_unict_master_final.json"]
 SPANS = FILES["clip_spans.json"]
 GRAPHS = [(clip, graph) for clip, content in CLIPS.items() for graph in content["graphs"]]
-STEPS = [(scene, step) for scene in scenes.SCENES for step in scene.steps]
+STEPS = [(scene, step) for scene in SCENES for step in scene.steps]
 STAGES = ("pre", "pnr", "post")
 
 
@@ -59,12 +60,29 @@ def test_the_builder_makes_sixty_questions_of_all_five_types_and_warns_of_nothin
 
 
 @pytest.mark.parametrize("change", [{"vote": None}, {"verb": "put down", "object": "kettle", "relations": ()}])
-def test_a_step_whose_vote_does_not_fit_is_named(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    tea, *others = scenes.SCENES
+def test_a_step_whose_vote_does_not_fit_is_named(change: dict[str, Any]) -> None:
+    tea, *others = SCENES
     steps = (tea.steps[0], replace(tea.steps[1], **change), *tea.steps[2:])
-    monkeypatch.setattr(scenes, "SCENES", (replace(tea, steps=steps), *others))
     with pytest.raises(ValueError, match="demo-tea, step 2"):
-        scenes.files()
+        scenes.files([replace(tea, steps=steps), *others])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"votes": 0.1}, "unknown key votes; the keys are verb, object, "),
+        ({"says": None}, "says is missing"),
+        ({"hand": "third"}, "hand 'third'; allowed are right, left, both"),
+        ({"relations": ["from"]}, "a relation is a word and a thing, such as 'from shelf', not 'from'"),
+    ],
+)
+def test_a_step_that_was_edited_wrongly_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    raw = json.loads(scenes.SCENES.read_text(encoding="utf-8"))
+    step = {**raw[1]["steps"][2], **change}
+    raw[1]["steps"][2] = {key: value for key, value in step.items() if value is not None}
+    (tmp_path / "scenes.json").write_text(json.dumps(raw))
+    with pytest.raises(ValueError, match=f"scenes.json: demo-dishes, step 3: {message}"):
+        scenes.read(tmp_path / "scenes.json")
 
 
 def test_every_box_lies_in_its_frame() -> None:
