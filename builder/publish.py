@@ -7,8 +7,8 @@
       gone     data/direct-0d6c7c8a3f52.parquet
       same     statistics.png                       169.3 kB
 
-The commit stands on the revision that the plan was made for: it is made whole or not at all, and not if somebody
-changed the repo meanwhile. Where nothing differs there is no commit.
+The commit is based on the revision that the plan was made for. It succeeds as a whole or not at all, and fails if
+somebody changed the repo in the meantime. Where nothing differs there is no commit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ State = Literal["new", "changed", "same", "gone"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What publishing would change. `base` is the remote's revision, None where the repo is not there yet."""
+    """What publishing would change. `base` is the revision on the Hub; None: the repo does not exist yet."""
 
     repo: str
     rows: Mapping[str, int]  # config -> rows
@@ -64,8 +64,10 @@ class Plan:
 
 
 def plan(folder: Path, repo: str, rows: Mapping[str, int], api: HfApi) -> Plan:
-    """Compare the builder's files in `folder` with the Hub's. Raises BuildError where the repo cannot be read, or holds
-    data that this builder did not make."""
+    """The differences between the builder's files in `folder` and those on the Hub.
+
+    Raises BuildError where the repo cannot be read, or holds data that this builder did not make.
+    """
     if MARK not in (folder / CARD).read_text("utf-8", "replace"):
         raise BuildError(f"{folder}: holds a dataset that this builder did not make")
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
@@ -87,7 +89,7 @@ def plan(folder: Path, repo: str, rows: Mapping[str, int], api: HfApi) -> Plan:
 
 
 def publish(folder: Path, planned: Plan, api: HfApi) -> str | None:
-    """Carry the plan out in one commit; its address, or None where nothing differs."""
+    """Carry the plan out in one commit. Returns its address; None where nothing differs."""
     if not planned.changes:
         return None
     with _refusals_as_lines(planned.repo):
@@ -133,7 +135,7 @@ def _same(path: Path, remote: RepoFile) -> bool:
 
 @contextmanager
 def _refusals_as_lines(repo: str) -> Iterator[None]:
-    """The Hub's refusals as one line for people."""
+    """Turns the Hub's errors into a BuildError."""
     try:
         yield
     except EntryNotFoundError as error:

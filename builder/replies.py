@@ -1,4 +1,7 @@
-"""Reading what a language model replies where JSON was asked for."""
+"""Reading what a language model replies where JSON was asked for.
+
+Sure! {"1": "unique", "2": "repeat",   ->   {1: "unique", 2: "repeat"}
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ DEEPEST = 20  # levels of brackets; no real reply has more, and the repair of 50
 
 
 def shorten(text: str) -> str:
-    """Cut to what a prompt can carry; no real name is that long."""
+    """The text, cut to LONGEST; no real name is that long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
@@ -35,7 +38,9 @@ def json_in(text: str) -> Iterator[tuple[int, int, Any]]:
 
 def _closing(text: str, start: int) -> tuple[int, int]:
     """Where the bracket that opens at `start` closes, or the end of the text; and how deep the brackets go in between.
-    Quotes are no help: models break them."""
+
+    Brackets in quotes count as well, for models leave quotes open.
+    """
     depth = deepest = 0
     for match in re.compile(r"[{}\[\]]").finditer(text, start):
         depth += 1 if match[0] in "{[" else -1
@@ -47,27 +52,27 @@ def _closing(text: str, start: int) -> tuple[int, int]:
 
 # --- labels of numbered items ---
 
-UNKNOWN = "unknown"  # stands for a label that was given and is none of those asked for
+UNKNOWN = "unknown"  # in place of a label that is none of those asked for
 _LABEL_KEYS = (
     *("label", "vote", "class", "classification", "category", "status", "uniqueness"),
     *("verdict", "answer", "tag", "result", "value", "type"),
 )
 _NUMBER_KEYS = ("index", "id", "number", "no", "action", "action_number", "action_id", "item", "pair", "key")
-_ECHOED = ("verb", "object", "relation", "relations", "indirect", "question")  # of the prompt, given back
+_ECHOED = ("verb", "object", "relation", "relations", "indirect", "question")  # of an item in the prompt, repeated
 _NO_LABEL = ("label", "null", "none", "nan", "n/a", "true", "false")
 _NUMBER = re.compile(r"(?:(?:action|index|item|number|pair|no)[\W_]{0,2}|#)?\s*(\d{1,9})", re.I)
 _MARKS = " \t\r\n\"'`*_.,;:!()[]{}<>|#"
 
 
 def read_labels(text: str, numbers: Collection[int], labels: Collection[str]) -> dict[int, str]:
-    """{number: label} as far as a reply gives labels; {} where it cannot be read.
+    """{number: label} for the numbers that the reply labels; {} where it cannot be read.
 
-    Taken from the JSON in the reply, however broken, then from what looks like a list in prose. Of several labels for
-    a number the later counts. UNKNOWN is a label that was really given and is none of `labels`; a number, a null, the
-    beginning of a label where the reply was cut, or the prompt's own text given back is no label at all.
+    Labels come from the JSON in the reply, however broken, and else from lines that look like a list. Of several labels
+    for a number the last counts. UNKNOWN stands for a word that is none of `labels`. A number, a null, the beginning of
+    a label where the reply was cut, and the prompt's own text repeated are no labels.
     """
     text = unicodedata.normalize("NFKC", text)
-    found: dict[int, str] = {}
+    from_json: dict[int, str] = {}
     rest = []
     end = 0
     for start, stop, data in json_in(text):
@@ -75,23 +80,24 @@ def read_labels(text: str, numbers: Collection[int], labels: Collection[str]) ->
             rest.append(text[end:start])
             end = stop
         try:
-            found.update(_walk(data, numbers, labels))
+            from_json.update(_walk(data, numbers, labels))
         except RecursionError:
             continue
     plain = " ".join([*rest, text[end:]])
-    return {**_from_lines(plain, numbers, labels), **_from_pairs(text, numbers, labels), **found}
+    return {**_from_lines(plain, numbers, labels), **_from_pairs(text, numbers, labels), **from_json}
 
 
 def _walk(data: Any, numbers: Collection[int], labels: Collection[str]) -> dict[int, str]:
-    found: dict[int, str] = {}
+    """{number: label} in parsed JSON of any of the forms that models choose."""
+    by_number: dict[int, str] = {}
     if isinstance(data, list):
         words = [_word(item, labels) for item in data if isinstance(item, str)]
         if len(words) == len(data) == len(numbers) and None not in words and {*words} & {*labels}:
             data = [dict(zip(map(str, numbers), data, strict=True))]  # labels alone, in the order of the actions
         for item in data:
-            found.update(_walk(item, numbers, labels))
+            by_number.update(_walk(item, numbers, labels))
     if not isinstance(data, dict):
-        return found
+        return by_number
     named = {str(key).strip().casefold(): value for key, value in data.items()}
     number = next((named[key] for key in _NUMBER_KEYS if _numbers(named.get(key), numbers)), None)
     if number is not None and (label := _label(data, labels)) is not None:  # {"index": 3, "label": "unique"}
@@ -99,13 +105,13 @@ def _walk(data: Any, numbers: Collection[int], labels: Collection[str]) -> dict[
     for key, value in data.items():
         if of := _numbers(key, numbers):
             if (label := _label(value, labels)) is not None:
-                found.update(dict.fromkeys(of, label))
+                by_number.update(dict.fromkeys(of, label))
         elif (label := _word(str(key), labels)) in labels and label is not None:  # {"unique": [1, 4], "repeat": 2}
             listed = value if isinstance(value, list) else [value]
-            found.update({n: label for item in listed for n in _numbers(item, numbers)})
+            by_number.update({n: label for item in listed for n in _numbers(item, numbers)})
         elif isinstance(value, dict | list):
-            found.update(_walk(value, numbers, labels))
-    return found
+            by_number.update(_walk(value, numbers, labels))
+    return by_number
 
 
 def _numbers(value: Any, numbers: Collection[int]) -> list[int]:
@@ -117,6 +123,7 @@ def _numbers(value: Any, numbers: Collection[int]) -> list[int]:
 
 
 def _label(value: Any, labels: Collection[str]) -> str | None:
+    """The label in a value: a word, a list with one, or an object with a field for it."""
     if isinstance(value, str):
         return _word(value, labels)
     if isinstance(value, list):
@@ -126,13 +133,13 @@ def _label(value: Any, labels: Collection[str]) -> str | None:
         for key in _LABEL_KEYS:
             if key in named and (label := _word(named[key], labels)) is not None:
                 return label
-        given = {_word(v, labels) for key, v in named.items() if key not in _ECHOED} & {*labels}
-        return given.pop() if len(given) == 1 else None
+        distinct = {_word(v, labels) for key, v in named.items() if key not in _ECHOED} & {*labels}
+        return distinct.pop() if len(distinct) == 1 else None
     return None
 
 
 def _word(text: str, labels: Collection[str]) -> str | None:
-    """The label that a value is or begins with; UNKNOWN for another word; None for what is no label."""
+    """The label that the text is, or begins with; UNKNOWN for another word; None for what is no label."""
     words = " ".join(text.casefold().strip(_MARKS).split())
     if begun := re.match(rf"{_form(labels)}\b(?!\s*(?:[|/,]|or\b))", words):
         return _canonical(begun["label"], labels)
@@ -144,16 +151,18 @@ def _word(text: str, labels: Collection[str]) -> str | None:
 
 
 def _form(labels: Collection[str]) -> str:
+    """Pattern of a label with an ending: "repeated", "checks", "uniquely"."""
     return rf"(?P<label>{'|'.join(labels)})(?:ed|s|d|ing|ly)?"
 
 
 def _behind(labels: Collection[str]) -> str:
-    """What may follow a label in prose: the end, a mark, a reason; neither a further choice nor the rest of a name."""
+    """Pattern of what may follow a label in prose: the end, a mark, a reason; no second choice, no rest of a name."""
     choice = rf"\s*(?:[|/,]|or\b)\s*(?:{'|'.join(labels)})"
     return rf"(?!{choice})(?=[\"'`*_]*(?:\s*(?:$|[^\w\s])|\s*\n|\s+(?:because|since|as|action|of|to|for|with)\b))"
 
 
 def _canonical(word: str, labels: Collection[str]) -> str:
+    """The label as it was asked for: "Unique" -> "unique"."""
     return next(label for label in labels if label == word.casefold())
 
 
@@ -168,30 +177,32 @@ def _from_pairs(text: str, numbers: Collection[int], labels: Collection[str]) ->
 def _from_lines(text: str, numbers: Collection[int], labels: Collection[str]) -> dict[int, str]:
     """Labels in lines that begin with their number: `3. pick cup from table - unique`, `Action 3 (pick cup): repeat`;
     or with the label: `unique: 1, 4`."""
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     unknown: dict[int, str] = {}
     word = re.compile(rf"(?<!not )(?<!\w){_form(labels)}\b", re.I)
     for line in text.splitlines():
         line = line.strip(_MARKS + "-–—•+")
         listed = re.fullmatch(rf"{_form(labels)}\W*[:=]\s*(.+)", line, re.I)
         if listed and (of := _numbers(listed[2], numbers)):
-            found.update(dict.fromkeys(of, _canonical(listed["label"], labels)))
+            by_number.update(dict.fromkeys(of, _canonical(listed["label"], labels)))
             continue
         begun = _NUMBER.match(line)
         if not begun or int(begun[1]) not in numbers or line[begun.end() :][:1].isalnum():
             continue
         number, rest = int(begun[1]), line[begun.end() :]
-        said = list(word.finditer(rest))
-        distinct = {m["label"].casefold() for m in said}
-        ends = said and not rest[said[-1].end() :].strip(_MARKS)
-        if ends and (len(distinct) == 1 or rest[: said[-1].start()].rstrip().endswith(("-", "–", "—", ":", "=", ">"))):
-            found[number] = _canonical(said[-1]["label"], labels)
-        elif (
-            said
-            and re.fullmatch(r"[\W_]*", rest[: said[0].start()])
-            and re.match(_behind(labels), rest[said[0].end() :])
+        mentions = list(word.finditer(rest))
+        distinct = {m["label"].casefold() for m in mentions}
+        ends = mentions and not rest[mentions[-1].end() :].strip(_MARKS)
+        if ends and (
+            len(distinct) == 1 or rest[: mentions[-1].start()].rstrip().endswith(("-", "–", "—", ":", "=", ">"))
         ):
-            found[number] = _canonical(said[0]["label"], labels)
+            by_number[number] = _canonical(mentions[-1]["label"], labels)
+        elif (
+            mentions
+            and re.fullmatch(r"[\W_]*", rest[: mentions[0].start()])
+            and re.match(_behind(labels), rest[mentions[0].end() :])
+        ):
+            by_number[number] = _canonical(mentions[0]["label"], labels)
         elif re.fullmatch(r"\s*[:=]\s*[^\W\d_]+", rest) and _word(rest, labels) == UNKNOWN:
             unknown[number] = UNKNOWN
-    return {**unknown, **found} if found else {}
+    return {**unknown, **by_number} if by_number else {}

@@ -34,7 +34,7 @@ MARK = "<!-- built by python -m builder: the next build into this folder replace
 
 def check_place(out: Path) -> None:
     """Raise BuildError unless `out` is free: absent, an empty folder, or a former build, which will be replaced."""
-    if ".." in out.parts:  # new/.. is what it is only once `new` is made
+    if ".." in out.parts:  # where new/.. leads is not known until `new` exists
         raise BuildError(f"{out}: --out names a folder without ..")
     if not out.exists() and not out.is_symlink():
         return
@@ -101,7 +101,7 @@ class Table:
             self._write(ROW_GROUP)
 
     def close(self) -> int:
-        """Number of rows; without any there is no file."""
+        """Finish the file and return its number of rows; without rows there is no file."""
         if self._waiting:
             self._write(ROW_GROUP)
         if self._writer:
@@ -124,5 +124,6 @@ def folder_sha256(folder: Path) -> str:
 
 
 def file_sha256(path: Path) -> str:
+    """The sha256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -168,15 +168,15 @@ class _Stage:
 
         moving = self._riders(name) if end != (x, y) else []
         named = [name, *(tail for _, tail in step.relations)]
-        seen = dict.fromkeys(thing for thing in [*named, step.target, *moving] if thing in self.centre)
-        stages = {"pre": {thing: self._box(thing, self.centre[thing]) for thing in seen}}
+        in_view = dict.fromkeys(thing for thing in [*named, step.target, *moving] if thing in self.centre)
+        stages = {"pre": {thing: self._box(thing, self.centre[thing]) for thing in in_view}}
         stages["pre"][hand] = self._box(hand, HOME[step.hand])
         for stage, way in (("pnr", 0.25), ("post", 1.0)):
             at = (x + way * (end[0] - x), y + way * (end[1] - y))
             self._move(name, at)
             for tool in step.tools:
                 self._move(tool, self._inside(tool, at))
-            stages[stage] = {thing: self._box(thing, self.centre[thing]) for thing in seen}
+            stages[stage] = {thing: self._box(thing, self.centre[thing]) for thing in in_view}
             stages[stage][hand] = self._box(hand, self._inside(hand, self.centre[(step.tools or [name])[0]]))
         return stages
 

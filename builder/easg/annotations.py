@@ -1,9 +1,9 @@
 """EASG annotations, narrations and recorded votes -> Clip, Graph, Box.
 
-What cannot be meant (a truncated file, a clip without a size, a graph with two verbs) is a BuildError that names the
-file, the clip and the graph. What real annotations hold (a graph that nobody finished, a box beside the frame) is
-skipped and counted by kind: the 221 real clips come in with 18 graphs without a verb, 32 without an action, 14
-without boxes, one box of no area, one wholly outside the frame, 21 votes for no candidate and five above 1.
+A mistake (a truncated file, a clip without a size, a graph with two verbs) is a BuildError that names the file, the
+clip and the graph. Oddities of the real annotations (an unfinished graph, a box outside the frame) are skipped and
+counted by kind. The 221 real clips have 18 graphs without a verb, 32 without an action, 14 without boxes, one box of no
+area, one wholly outside the frame, 21 votes for no candidate and five above 1.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ def read_clips(
     purpose_counts: Path | None = None,
     spans: Path | None = None,
 ) -> tuple[list[Clip], Counter[str]]:
-    """The clips, in the order of the annotations, and how often each kind of oddity was met and skipped.
+    """The clips, in the order of the annotations, and how many oddities of each kind were skipped.
 
     The files, all JSON: `annotations` {clip: {"video_uid", "split", "W", "H", "graphs"}}, `narrations` {clip: text},
     `votes` {"threshold", "scores": {clip: {graph index: score}}}, `purpose_counts` {clip: number of questions} and
-    `spans` {clip: {"start_frame"}}; one that is not given knows no clip. Raises BuildError where one cannot be used.
+    `spans` {clip: {"start_frame"}}. Without a file no clip has its values. Raises BuildError where a
+    file cannot be used.
     """
     warnings: Counter[str] = Counter()
     raw_clips = read_object(annotations)
     if not raw_clips:
         refuse(str(annotations), "holds no clips")
-    said = read_object(narrations) if narrations else {}
+    texts = read_object(narrations) if narrations else {}
     scores = _of_known_clips(votes, recorded_scores(votes), raw_clips) if votes else {}
     counts = _of_known_clips(purpose_counts, read_object(purpose_counts), raw_clips) if purpose_counts else {}
     starts = _of_known_clips(spans, read_object(spans), raw_clips) if spans else {}
-    warnings["narrations of clips without annotations"] += len(said.keys() - raw_clips.keys())
+    warnings["narrations of clips without annotations"] += len(texts.keys() - raw_clips.keys())
     warnings["clips without votes"] += len(raw_clips.keys() - scores.keys()) if votes else 0
     warnings["clips without a purpose count"] += len(raw_clips.keys() - counts.keys()) if purpose_counts else 0
     warnings["clips without a span"] += len(raw_clips.keys() - starts.keys()) if spans else 0
@@ -68,7 +69,7 @@ def read_clips(
                 _graph(graph, index, width, height, f"{where}: graph {index}", warnings)
                 for index, graph in enumerate(graphs, 1)
             ),
-            narrations=_narrations(said.get(uid), f"{narrations}: clip {uid}", warnings),
+            narrations=_narrations(texts.get(uid), f"{narrations}: clip {uid}", warnings),
             start_frame=_start_frame(starts[uid], f"{spans}: clip {uid}") if uid in starts else None,
             votes={},
             purpose_count=as_whole(counts.get(uid, 0), f"{purpose_counts}: clip {uid}"),
@@ -81,7 +82,7 @@ def read_clips(
 
 
 def clip_box(left: float, top: float, width: float, height: float, frame_width: int, frame_height: int) -> Box | str:
-    """A pixel box as fractions of its frame, cut at all four edges; the kind of warning where nothing of it is left."""
+    """A pixel box as fractions of its frame, clipped to it; or the kind of warning where nothing is left of it."""
     if width <= 0 or height <= 0:
         return "boxes of no area"
     if left >= frame_width or top >= frame_height or left + width <= 0 or top + height <= 0:
@@ -96,7 +97,7 @@ def clip_box(left: float, top: float, width: float, height: float, frame_width: 
 
 
 def action_of(triplets: tuple[tuple[str, str, str], ...]) -> Action | None:
-    """What the triplets say was done, by the public notebook's rule: the last dobj wins, hands are no relation."""
+    """The action of the triplets by the public notebook's rule: the last dobj is the object, hands are left out."""
     verb = next((tail for head, relation, tail in triplets if (head, relation) == ("CW", "verb")), None)
     dobj = [tail for _, relation, tail in triplets if relation == "dobj"]
     if not verb or not dobj:
@@ -173,6 +174,7 @@ def _start_frame(raw: Any, where: str) -> int:
 
 
 def recorded_scores(path: Path) -> Any:
+    """What a file of recorded votes has under `scores`: {clip: {graph index: score}}, not checked yet."""
     recorded = read_object(path)
     if (threshold := recorded.get("threshold", THRESHOLD)) != THRESHOLD:
         refuse(str(path), f"the votes are meant for a threshold of {show(threshold)}; the builder's is {THRESHOLD}")

@@ -1,9 +1,9 @@
-"""Step 6, attributes: adjectives of grounded objects, out of what the narrations say near the frame.
+"""Step 6, attributes: adjectives of grounded objects, from the narrations near the frame.
 
     "(136.93s) #C C lifts the wooden table"  ->  evidence of `table` gets attribute "wooden"
 
-The model reads the sentences within WINDOW seconds of the frame. An adjective that they do not hold is not taken, nor
-one that tells where an object is or whose; where no sentence names an object the model is not asked.
+The model reads the sentences within WINDOW seconds of the frame. An adjective counts only if it is in them, and does
+not say where the object is or whose. Where no sentence names an object the model is not asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lemminflect import getAllLemmas
 from builder.easg import wording
 from builder.easg.grounding import occurs
 from builder.replies import json_in
-from builder.stages import Ask, Stages
+from builder.stages import Request, Stages
 from easg_bench import QA, Evidence
 from videoqa.engines import Conversation
 
@@ -46,26 +46,26 @@ def prompt(sentences: Sequence[str], objects: Sequence[str]) -> Conversation:
 
 
 def read_attributes(text: str, objects: Sequence[str], sentences: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """({object: adjective}, what was not taken and why) from a reply about these objects."""
+    """({object: adjective}, the refused ones as "object: adjective") from a reply about these objects."""
     known = {name: one for one in objects for name in (one.lower(), *wording.names(one))}
-    told = " ".join(sentences).lower()
-    found: dict[str, str] = {}
+    context = " ".join(sentences).lower()
+    adjectives: dict[str, str] = {}
     refused = []
     for _, _, data in json_in(text):
-        given = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
-        for key, value in (pair for one in given for pair in one.items()):
+        mappings = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
+        for key, value in (pair for one in mappings for pair in one.items()):
             name = known.get(str(key).strip().lower())
             word = " ".join(str(value).lower().split()) if isinstance(value, str) else ""
             if name is None or not word:
                 continue
-            if _describes(word, name, told):
-                found[name] = word
+            if _describes(word, name, context):
+                adjectives[name] = word
             else:
                 refused.append(f"{name}: {word[:40]}")
-    return found, refused
+    return adjectives, refused
 
 
-def _describes(text: str, name: str, told: str) -> bool:
+def _describes(text: str, name: str, context: str) -> bool:
     """Whether the sentences say this adjective of the object: "wooden table", "small wooden table"."""
     words = text.split()
     if len(words) > 2 or NO_ADJECTIVE & {*words} or any(occurs(text, noun) for noun in wording.names(name)):
@@ -76,7 +76,7 @@ def _describes(text: str, name: str, told: str) -> bool:
             return False
     between = rf"(?:[ ,]+(?!(?:{'|'.join(ARTICLES)})\b)\w+)?[ ]+"
     nouns = wording.names(name)
-    return any(re.search(rf"(?<!\w){re.escape(text)}{between}{re.escape(noun)}(?!\w)", told) for noun in nouns)
+    return any(re.search(rf"(?<!\w){re.escape(text)}{between}{re.escape(noun)}(?!\w)", context) for noun in nouns)
 
 
 def add(rows: Sequence[QA], stages: Stages, *, worded: bool, funnel: Counter[str]) -> list[QA]:
@@ -87,7 +87,7 @@ def add(rows: Sequence[QA], stages: Stages, *, worded: bool, funnel: Counter[str
         context[row["clip"]] = row["context"]
         for item in row["evidence"]:
             moments.setdefault((row["clip"], item["frame"]), []).append(item)
-    asked: list[tuple[tuple[str, int], list[str], list[str]]] = []
+    named_near: list[tuple[tuple[str, int], list[str], list[str]]] = []
     for (clip, frame), items in moments.items():
         near = near_sentences(context[clip], items[0]["seconds"])
         names = sorted(
@@ -98,23 +98,27 @@ def add(rows: Sequence[QA], stages: Stages, *, worded: bool, funnel: Counter[str
             }
         )
         if names:
-            asked.append(((clip, frame), names, near))
-    asks = [Ask(f"{clip} frame {frame}", prompt(near, names), 96, "{") for (clip, frame), names, near in asked]
-    given: dict[tuple[str, int], dict[str, str]] = {}
-    for (moment, names, near), said in zip(asked, stages.ask("attributes", asks, seed=0, temperature=0.0), strict=True):
-        given[moment], refused = read_attributes(said.text or "", names, near)
+            named_near.append(((clip, frame), names, near))
+    requests = [
+        Request(f"{clip} frame {frame}", prompt(near, names), 96, "{") for (clip, frame), names, near in named_near
+    ]
+    attributes: dict[tuple[str, int], dict[str, str]] = {}
+    for (moment, names, near), reply in zip(
+        named_near, stages.ask("attributes", requests, seed=0, temperature=0.0), strict=True
+    ):
+        attributes[moment], refused = read_attributes(reply.text or "", names, near)
         funnel["moments asked for attributes"] += 1
-        funnel["objects with an attribute"] += len(given[moment])
+        funnel["objects with an attribute"] += len(attributes[moment])
         stages.decide(
             "attributes",
             clip=moment[0],
             frame=moment[1],
-            attributes=given[moment],
-            decision="found" if given[moment] else "none",
+            attributes=attributes[moment],
+            decision="found" if attributes[moment] else "none",
             reason=f"not said of the object: {'; '.join(refused)}" if refused else "as the text says",
-            replies=[said.key],
+            replies=[reply.key],
         )
-    return [_described(row, given, worded) for row in rows]
+    return [_described(row, attributes, worded) for row in rows]
 
 
 def near_sentences(narrations: str, seconds: float) -> list[str]:
@@ -124,11 +128,11 @@ def near_sentences(narrations: str, seconds: float) -> list[str]:
     return [re.sub(r"#\w+\s+", "", text).strip() for at, text in timed if abs(at - seconds) <= WINDOW and text.strip()]
 
 
-def _described(row: QA, given: dict[tuple[str, int], dict[str, str]], worded: bool) -> QA:
+def _described(row: QA, attributes: dict[tuple[str, int], dict[str, str]], worded: bool) -> QA:
     evidence: list[Evidence] = []
     question = row["question"]
     for item in row["evidence"]:
-        word = given.get((row["clip"], item["frame"]), {}).get(item["object"])
+        word = attributes.get((row["clip"], item["frame"]), {}).get(item["object"])
         evidence.append({**item, "attribute": word})
         if word and worded:
             question = attributed(question, item["object"], word, row["answer"] or "")
@@ -136,12 +140,11 @@ def _described(row: QA, given: dict[tuple[str, int], dict[str, str]], worded: bo
 
 
 def attributed(question: str, name: str, adjective: str, answer: str) -> str:
-    """The question with "the table" as "the wooden table"; as it was where the adjective is in the answer or is said
-    already."""
+    """The question with "the wooden table" for "the table"; unchanged where it, or the answer, has the adjective."""
     if occurs(adjective, answer.lower()) or occurs(adjective, question.lower()):
         return question
     for noun in sorted(wording.names(name), key=len, reverse=True):
-        found = re.search(rf"\bthe (?={re.escape(noun)}(?!\w))", question, re.I)
-        if found:
-            return f"{question[: found.end()]}{adjective} {question[found.end() :]}"
+        match = re.search(rf"\bthe (?={re.escape(noun)}(?!\w))", question, re.I)
+        if match:
+            return f"{question[: match.end()]}{adjective} {question[match.end() :]}"
     return question

@@ -14,7 +14,7 @@ from easg_bench import TYPES
 
 
 def recorded(same_frame: SameFrame) -> str:
-    """What the card says of a build from recorded votes."""
+    """The card's paragraph on how the questions were made, for a build from recorded votes."""
     return RECORDED.format(same_frame=SAME_FRAME_NOTES[same_frame])
 
 

@@ -2,10 +2,10 @@
 
     4901cdd8-...:4:direct   "What did the camera wearer put into the cabinet?" -> "jug"
 
-is an error where its id comes twice, a field is empty, a box sticks out of the frame or a mark of the annotation is
-left in the text; it is questionable (a warning) where the clip has a second action that fits it with another answer.
-By exact strings the paper's own selection has 20 direct and 153 indirect questions of this kind, and 113 before/after
-answers that repeat the asked action: the config `unambiguous` is the questions without them.
+is an error if its id occurs twice, a field is empty, a box leaves the frame, or a mark of the annotation is left in the
+text. It is questionable (a warning) if a second action of the clip fits it with another answer. By exact strings the
+paper's own selection has 20 direct and 153 indirect questions of this kind, and 113 before/after answers that repeat
+the asked action. The config `unambiguous` has the questions without them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Problem:
 
     kind: str  # one of KINDS
     id: str
-    told: str
+    detail: str
 
     @property
     def severity(self) -> Literal["error", "warning"]:
@@ -61,30 +61,30 @@ class Problem:
 
 @dataclass(frozen=True)
 class Report:
-    """What was checked and found."""
+    """The problems of a repo."""
 
     rows: dict[str, int]  # config -> rows
     problems: list[Problem]
-    unchecked: str | None = None  # what could not be looked at, and why
+    unchecked: str | None = None  # which kinds could not be checked, and why
 
     @property
     def errors(self) -> list[Problem]:
         return [problem for problem in self.problems if problem.severity == "error"]
 
     def text(self, most: int | None = None) -> str:
-        """The problems, errors first, at most so many of a kind, and their counts."""
+        """The problems, errors first, at most `most` of a kind, and their counts."""
         lines = []
         for kind, severity in KINDS.items():
-            found = [problem for problem in self.problems if problem.kind == kind]
-            lines += [f"{severity}: {kind}: {problem.id}: {problem.told}" for problem in found[:most]]
-            if len(found) > len(found[:most]):
-                lines.append(f"{severity}: {kind}: ... {len(found) - len(found[:most]):,} more")
+            of_kind = [problem for problem in self.problems if problem.kind == kind]
+            lines += [f"{severity}: {kind}: {problem.id}: {problem.detail}" for problem in of_kind[:most]]
+            if len(of_kind) > len(of_kind[:most]):
+                lines.append(f"{severity}: {kind}: ... {len(of_kind) - len(of_kind[:most]):,} more")
         lines += ["", ", ".join(f"{config} {n:,}" for config, n in self.rows.items())]
         for kind, severity in KINDS.items():
-            found = [problem for problem in self.problems if problem.kind == kind]
-            texts = len({problem.told for problem in found})
+            of_kind = [problem for problem in self.problems if problem.kind == kind]
+            texts = len({problem.detail for problem in of_kind})
             rows = f" ({texts:,} questions)" if kind == "same question, different answers" and texts else ""
-            lines.append(f"{len(found):7,}  {severity}: {kind}{rows}")
+            lines.append(f"{len(of_kind):7,}  {severity}: {kind}{rows}")
         if self.unchecked:
             lines.append(f"not checked: {self.unchecked}")
         return "\n".join(lines)
@@ -144,13 +144,13 @@ def _configs_of(folder: Path) -> list[str]:
 
 
 def of_rows(rows: Sequence[Row], regions: bool = False) -> Iterator[Problem]:
-    """The problems that a row shows by itself, and ids that come twice. `regions`: `<region 1>` stands for evidence."""
+    """Problems of single rows, and ids that occur twice. `regions`: texts have `<region 1>` for an object."""
     seen = Counter(row["id"] for row in rows)
     for row in rows:
         name = row["id"]
         if seen[name] > 1:
             yield Problem("duplicate id", name, f"{seen[name]} rows have this id")
-            seen[name] = 0  # told once
+            seen[name] = 0  # one problem for all of them
         answered = row["choices"] if row["gold"] is not None else (row["answer"] or "").strip()
         empty = [field for field in NEEDED if not (row[field] or "").strip()] + ([] if answered else ["answer"])
         if empty:
@@ -171,13 +171,13 @@ def of_rows(rows: Sequence[Row], regions: bool = False) -> Iterator[Problem]:
 
 def same_question(rows: Iterable[Row]) -> Iterator[Problem]:
     """One text asked twice in a clip, with different answers: a problem of each of its rows."""
-    asked: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    by_text: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        asked[row["clip"], row["question"]].append(row)
-    for (_, question), of_text in asked.items():
+        by_text[row["clip"], row["question"]].append(row)
+    for (_, question), of_text in by_text.items():
         if len({row["answer"] for row in of_text}) > 1:
-            told = f"{question} - {', '.join(dict.fromkeys(row['answer'] for row in of_text))}"
-            yield from (Problem("same question, different answers", row["id"], told) for row in of_text)
+            detail = f"{question} - {', '.join(dict.fromkeys(row['answer'] for row in of_text))}"
+            yield from (Problem("same question, different answers", row["id"], detail) for row in of_text)
 
 
 def second_fits(rows: Iterable[Row], graphs: Iterable[Row]) -> Iterator[Problem]:
@@ -199,20 +199,20 @@ def second_fits(rows: Iterable[Row], graphs: Iterable[Row]) -> Iterator[Problem]
     for row in rows:
         clip, kind = row["clip"], row["type"]
         index = row["id"].removeprefix(f"{clip}:").split(":")[0]
-        asked = actions.get((clip, int(index))) if index.isdecimal() else None
-        if asked is None:
+        of_row = actions.get((clip, int(index))) if index.isdecimal() else None
+        if of_row is None:
             continue
-        if kind in ("before", "after") and row["answer"] == wording.answer_action(asked):
+        if kind in ("before", "after") and row["answer"] == wording.answer_action(of_row):
             yield Problem("answer is the asked action", row["id"], f"{row['question']} - {row['answer']}")
         others = []
         if kind == "direct":
-            others = [name for name in objects[clip, asked.verb, asked.indirect] if name != asked.object]
+            others = [name for name in objects[clip, of_row.verb, of_row.indirect] if name != of_row.object]
         elif kind == "indirect":
-            of_both = relations[clip, asked.verb, asked.object]
-            others = [text or "no relation" for text in of_both if text != asked.indirect]
+            of_both = relations[clip, of_row.verb, of_row.object]
+            others = [text or "no relation" for text in of_both if text != of_row.indirect]
         if others:
-            told = f"{row['question']} - {row['answer']}, or {', '.join(dict.fromkeys(others))}"
-            yield Problem("a second object fits" if kind == "direct" else "a second relation fits", row["id"], told)
+            detail = f"{row['question']} - {row['answer']}, or {', '.join(dict.fromkeys(others))}"
+            yield Problem("a second object fits" if kind == "direct" else "a second relation fits", row["id"], detail)
 
 
 def unambiguous(rows: Sequence[Row], graphs: Iterable[Row]) -> list[Row]:
@@ -227,12 +227,12 @@ def _inside(box: Sequence[float]) -> bool:
 
 
 def _markup(row: Row, regions: bool) -> list[str]:
-    """The marks left in question and answer; `<jug>` is none where the row has a box of the jug."""
+    """The marks left in question and answer; `<jug>` is allowed where the row has a box of the jug."""
     allowed = {f"<{plain(item['object'])}>" for item in row["evidence"]} | {f"<{i['object']}>" for i in row["evidence"]}
     if regions:
         allowed = {f"<region {number}>" for number in range(1, len(row["evidence"]) + 1)}
-    found = MARKUP.findall(f"{row['question']}\n{row['answer']}")
-    return [mark for mark in found if mark.lower() not in allowed]
+    marks = MARKUP.findall(f"{row['question']}\n{row['answer']}")
+    return [mark for mark in marks if mark.lower() not in allowed]
 
 
 def grounded(row: Row) -> bool:

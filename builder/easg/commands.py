@@ -69,7 +69,7 @@ def build(
 
     A build with a model that was stopped goes on where it was: what the model said is in the stages folder.
     """
-    given = {
+    inputs = {
         "annotations": annotations,
         "narrations": narrations,
         "votes": None if votes is None or votes == "llm" else Path(votes),
@@ -79,7 +79,7 @@ def build(
     from builder.easg.pipeline import Method
 
     optional = {"spans", "votes", "purpose_counts"} if votes == "llm" else {"spans"}
-    files = _files(source, given, optional)
+    files = _files(source, inputs, optional)
     if votes == "llm":
         files.pop("votes", None)
     method = Method(
@@ -153,10 +153,10 @@ def spans(
 
     source = source or sources_folder()
     clips, _ = read_clips(source / USUAL_NAMES["annotations"])
-    found, warnings = clip_spans(clips, [source / f"easg_{split}.pkl" for split in ("train", "val")])
+    by_clip, warnings = clip_spans(clips, [source / f"easg_{split}.pkl" for split in ("train", "val")])
     _warn(warnings)
-    _write(out or source, {"spans": found})
-    typer.echo(f"starts of {len(found):,} of {len(clips):,} clips")
+    _write(out or source, {"spans": by_clip})
+    typer.echo(f"starts of {len(by_clip):,} of {len(clips):,} clips")
 
 
 @app.command("import-grounded")
@@ -255,10 +255,10 @@ def _warn(warnings: list[str]) -> None:
         typer.echo(f"warning: {warning}", err=True)
 
 
-def _files(source: Path | None, given: dict[str, Path | None], optional: set[str]) -> dict[str, Path]:
+def _files(source: Path | None, inputs: dict[str, Path | None], optional: set[str]) -> dict[str, Path]:
     """The input files: those given, the others from `source`; the optional ones where they are there."""
     files = {}
-    for role, path in given.items():
+    for role, path in inputs.items():
         if path is None and source is not None and (role not in optional or (source / USUAL_NAMES[role]).exists()):
             path = source / USUAL_NAMES[role]
         if path is not None:
@@ -304,7 +304,7 @@ def _build(
             try:
                 dataset.write(out, batches(stages), sources, pipeline.card_text(method, stages.engine.name))
             finally:
-                prompts = f"stages: {stages_folder}, {stages.asked:,} prompts of this build"
+                prompts = f"stages: {stages_folder}, {stages.prompts_sent:,} prompts of this build"
                 typer.echo(f"{pipeline.funnel_text(funnel)}\n{prompts}")
     else:
         dataset.write(out, batches(None), sources, card.recorded(method.same_frame))

@@ -63,7 +63,7 @@ def _action(
     graph = clip.graphs[index - 1]
     frames = ", ".join(str(graph.frames[stage]) for stage in STAGES)
     seconds = f"{graph.frames['pre'] / FPS:.1f} to {graph.frames['post'] / FPS:.1f} s"
-    yield "graph", f"{index} of {len(clip.graphs)}: {_told(graph.action)}; frames {frames} ({seconds})"
+    yield "graph", f"{index} of {len(clip.graphs)}: {_action_text(graph.action)}; frames {frames} ({seconds})"
     if graph.action is None:
         yield "step 1", "no candidate: a graph without a verb or an object is no action"
         return
@@ -82,7 +82,7 @@ def _action(
     if slots is None:
         yield "step 3", f"no such question: {_missing(clip, index)}"
         return
-    yield "step 3", f"{slots.type} question: {_slots(slots)}"
+    yield "step 3", f"{slots.type} question: {_answer_text(slots)}"
     rival = {one.id: one for one in questions(clip, "last")}
     if id not in rival and id not in rows:
         yield "step 7", f"left out: a later asked action has the same pnr frame {graph.frames['pnr']}"
@@ -126,12 +126,12 @@ def _purpose(
     words = plain(name.replace("-", " "))
     for index, action in candidates(clip):
         if any(words == plain(noun) for noun in (action.object, *(tail for _, tail in action.relations))):
-            yield "graph", f"{index}: {_told(action)}"
-    told = [p for p in pairs if p["clip"] == clip.uid and plain(p["object"]).replace("-", " ") == words]
-    for pair in told:
+            yield "graph", f"{index}: {_action_text(action)}"
+    of_object = [p for p in pairs if p["clip"] == clip.uid and plain(p["object"]).replace("-", " ") == words]
+    for pair in of_object:
         yield from _reply("wording", pair["replies"][0], replies)
         yield "", f"{pair['decision']}: {pair['reason']}: {pair['question']} - {pair['answer']}"
-    if not told and row:
+    if not of_object and row:
         yield "wording", f"template: {row['question']} - {row['answer']}"
 
 
@@ -151,8 +151,8 @@ def _after(
         if line["clip"] == row["clip"] and line["frame"] in frames:
             yield "attribute", f"frame {line['frame']}: {json.dumps(line['attributes'])}; {line['reason']}"
             yield from _reply("", line["replies"][0], replies)
-    shown = ", ".join(f"{item['object']} at frame {item['frame']}" for item in row["evidence"])
-    yield "grounded", shown or "no box"
+    boxes = ", ".join(f"{item['object']} at frame {item['frame']}" for item in row["evidence"])
+    yield "grounded", boxes or "no box"
     kept = {k: v for k, v in row.items() if k not in ("id", "context", "evidence") and v is not None}
     yield "row", json.dumps(kept, ensure_ascii=False)
 
@@ -160,18 +160,18 @@ def _after(
 def _reply(step: str, key: str, replies: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     line = replies.get(key)
     if line:
-        said = json.dumps(line["text"] if line["text"] is not None else line["error"], ensure_ascii=False)
+        text = json.dumps(line["text"] if line["text"] is not None else line["error"], ensure_ascii=False)
         how = f"{line['model']}, seed {line['seed']}, temperature {line['temperature']}, prompt {line['prompt']}"
-        yield step, f"{how}: {said if len(said) <= 400 else said[:399] + '…'}"
+        yield step, f"{how}: {text if len(text) <= 400 else text[:399] + '…'}"
 
 
-def _told(action: Action | None) -> str:
+def _action_text(action: Action | None) -> str:
     if action is None:
         return "no action"
     return ", ".join(filter(None, [f"{action.verb} {action.object}", action.indirect]))
 
 
-def _slots(slots: Slots) -> str:
+def _answer_text(slots: Slots) -> str:
     if slots.neighbour is not None and slots.neighbour.action is not None:
         order = " (out of order by its frame)" if slots.out_of_order else ""
         return f"the answer is graph {slots.neighbour.index}: {wording.answer_action(slots.neighbour.action)}{order}"

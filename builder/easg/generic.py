@@ -2,8 +2,8 @@
 
     "What did the camera wearer do with the object?" - "Picked it up."   generic, generic, specific  ->  2/3: left out
 
-The model labels the pairs of a clip, in as many runs as the vote has; a pair is left out if more than half of the
-labels that it got say generic. Without a readable label it stays.
+The model labels the pairs of a clip, in as many runs as the vote has. A pair is left out if more than half of its
+labels are `generic`. A pair without a readable label stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from builder.easg.votes import TEMPERATURE
 from builder.replies import START, UNKNOWN, read_labels
-from builder.stages import Ask, Said, Stages
+from builder.stages import Request, StageReply, Stages
 from easg_bench import QA
 from videoqa.engines import Conversation
 
@@ -54,27 +54,31 @@ def filter_rows(rows: Sequence[QA], stages: Stages, *, runs: int, funnel: Counte
         if not parts or parts[-1][0]["clip"] != row["clip"] or len(parts[-1]) == PAIRS:
             parts.append([])
         parts[-1].append(row)
-    asks = [Ask(f"{part[0]['clip']} from {part[0]['id']}", prompt(part, 1), 512, START) for part in parts]
-    replies = [stages.ask("generic", asks, seed=run, temperature=TEMPERATURE) for run in range(1, runs + 1)]
+    requests = [Request(f"{part[0]['clip']} from {part[0]['id']}", prompt(part, 1), 512, START) for part in parts]
+    replies = [stages.ask("generic", requests, seed=run, temperature=TEMPERATURE) for run in range(1, runs + 1)]
     kept: list[QA] = []
     for which, part in enumerate(parts):
-        said = [of_run[which] for of_run in replies]
-        read = [read_labels(one.text or "", range(1, len(part) + 1), LABELS) for one in said]
+        of_part = [of_run[which] for of_run in replies]
+        read = [read_labels(one.text or "", range(1, len(part) + 1), LABELS) for one in of_part]
         funnel["generic replies that cannot be read"] += sum(not labels for labels in read)
         for number, row in enumerate(part, 1):
-            if _keeps(row, [labels.get(number) for labels in read], said, stages, funnel):
+            if _keeps(row, [labels.get(number) for labels in read], of_part, stages, funnel):
                 kept.append(row)
     return kept
 
 
-def _keeps(row: QA, labels: Sequence[str | None], said: Sequence[Said], stages: Stages, funnel: Counter[str]) -> bool:
-    given = [label for label in labels if label not in (None, UNKNOWN)]
-    share = given.count("generic") / len(given) if given else None
+def _keeps(
+    row: QA, labels: Sequence[str | None], replies: Sequence[StageReply], stages: Stages, funnel: Counter[str]
+) -> bool:
+    counted = [label for label in labels if label not in (None, UNKNOWN)]
+    share = counted.count("generic") / len(counted) if counted else None
     generic = share is not None and share > THRESHOLD
     funnel["questions left out as generic"] += generic
     funnel["questions without a specific/generic vote (kept)"] += share is None
     reason = (
-        f"no vote in {len(labels)} runs" if share is None else f"{given.count('generic')} of {len(given)} say generic"
+        f"no vote in {len(labels)} runs"
+        if share is None
+        else f"{counted.count('generic')} of {len(counted)} say generic"
     )
     stages.decide(
         "generic",
@@ -82,6 +86,6 @@ def _keeps(row: QA, labels: Sequence[str | None], said: Sequence[Said], stages: 
         labels=labels,
         decision="left out" if generic else "kept",
         reason=f"{reason}; left out above {THRESHOLD:.0%}",
-        replies=[one.key for one in said],
+        replies=[one.key for one in replies],
     )
     return not generic

@@ -5,9 +5,9 @@
                                "groundings": {"jug": {"left": 0.1, "top": 0.2, "width": 0.3, "height": 0.4}},
                                "questions": [{"type": "direct", "question": "What ...?", "answer": "jug"}]}}}
 
-A key that is no "purpose" is the point of no return, a frame of the full video. The file says neither the video nor
-where the clip or the action begins, so `video` is empty and these seconds are null; its narration texts are read for
-nothing, the context of the judge is that of the narrations file.
+Any key but "purpose" is a point of no return, a frame of the full video. The file says neither the video nor where the
+clip or the action begins, so `video` is empty and these seconds are null. Its narration texts are ignored; the judge's
+context is that of the narrations file.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from builder.inputs import LARGEST, as_number, as_text, field, read_object, refu
 from easg_bench import QA, TYPES, Evidence
 
 ACTION_TYPES = tuple(kind for kind in TYPES if kind != "purpose")
-SLACK = 1e-6  # of a box's edge beyond the frame: rounding; what is more is another unit than fractions
+SLACK = 1e-6  # how far rounding may put an edge beyond the frame; more than that is no fraction
 
 
 def read_rows(file: Path, narrations: Path | None, counts: Counter[str]) -> tuple[list[QA], list[dict[str, Any]]]:
-    """The questions in the file's order, and a row of the config `narrations` for each clip that `narrations` knows.
+    """The questions in the file's order, and a row of the config `narrations` for each clip that has narrations.
 
-    Ids are `<clip>:f<frame>:<type>`, for a type's second question `:2` behind it, and `<clip>:purpose:<object>`. A
-    purpose is grounded by every box of its object in the clip. `counts` learns what was found. Raises BuildError where
-    the file is not of this form.
+    Ids are `<clip>:f<frame>:<type>`, with `:2` behind it for a second question of the type, and
+    `<clip>:purpose:<object>`. A purpose is grounded by every box of its object in the clip. Clips without narrations
+    and questions without a box are added to `counts`. Raises BuildError where the file is not of this form.
     """
     clips = read_object(file)
-    said = read_object(narrations) if narrations else {}
+    texts = read_object(narrations) if narrations else {}
     rows: list[QA] = []
     for uid, clip in clips.items():
         where = f"{file}: clip {uid}"
         if not isinstance(clip, dict):
             refuse(where, f"an object with purpose and frames is needed, not {show(clip)}")
-        context = as_text(said.get(uid) or "", f"{narrations}: clip {uid}")
+        context = as_text(texts.get(uid) or "", f"{narrations}: clip {uid}")
         counts["clips without narrations"] += not context
         moments = {key: _moment(key, value, f"{where}: frame {key}") for key, value in clip.items() if key != "purpose"}
         for name, pair in _object(clip.get("purpose") or {}, f"{where}: purpose").items():
-            shown = [
+            boxes = [
                 item for evidence, _ in moments.values() for item in evidence if plain(item["object"]) == plain(name)
             ]
             question, answer = _pair(pair, f"{where}: purpose of {name}")
-            rows.append(_row(uid, f"{uid}:purpose:{name}", "purpose", question, answer, context, shown, None))
-        for key, (evidence, asked) in moments.items():
+            rows.append(_row(uid, f"{uid}:purpose:{name}", "purpose", question, answer, context, boxes, None))
+        for key, (evidence, of_moment) in moments.items():
             taken: Counter[str] = Counter()
-            for kind, question, answer in asked:
+            for kind, question, answer in of_moment:
                 taken[kind] += 1
                 again = f":{taken[kind]}" if taken[kind] > 1 else ""
                 name = f"{uid}:f{int(key)}:{kind}{again}"
                 rows.append(_row(uid, name, kind, question, answer, context, evidence, int(key)))
     counts["questions without a box"] += sum(not row["evidence"] for row in rows)
-    known = [
-        {"clip": uid, "video": "", "split": "", "clip_start_s": None, "narrations": said[uid]}
+    narration_rows = [
+        {"clip": uid, "video": "", "split": "", "clip_start_s": None, "narrations": texts[uid]}
         for uid in clips
-        if said.get(uid)
+        if texts.get(uid)
     ]
-    return rows, known
+    return rows, narration_rows
 
 
 def _moment(key: str, raw: Any, where: str) -> tuple[list[Evidence], list[tuple[str, str, str]]]:
@@ -81,11 +81,11 @@ def _moment(key: str, raw: Any, where: str) -> tuple[list[Evidence], list[tuple[
         }
         for name, sides in _object(raw.get("groundings") or {}, f"{where}: groundings").items()
     ]
-    asked = field(raw, "questions", where)
-    if not isinstance(asked, list):
-        refuse(where, f"questions must be a list, not {show(asked)}")
+    raw_questions = field(raw, "questions", where)
+    if not isinstance(raw_questions, list):
+        refuse(where, f"questions must be a list, not {show(raw_questions)}")
     questions = []
-    for index, raw_question in enumerate(asked, 1):
+    for index, raw_question in enumerate(raw_questions, 1):
         here = f"{where}: question {index}"
         kind = field(raw_question, "type", here)
         if kind not in ACTION_TYPES:
@@ -102,10 +102,10 @@ def _box(raw: Any, where: str) -> list[float]:
     if width <= 0 or height <= 0:
         refuse(where, f"its width and height must be above 0, not {width:g} and {height:g}")
     if min(edges) < -SLACK or max(edges) > 1 + SLACK:
-        told = ", ".join(f"{edge:g}" for edge in edges)
+        values = ", ".join(f"{edge:g}" for edge in edges)
         pixels = "; these look like pixels" if max(edges) > 2 else ""
         refuse(
-            where, f"its edges (left, top, right, bottom) must be fractions of the frame, 0 to 1, not {told}{pixels}"
+            where, f"its edges (left, top, right, bottom) must be fractions of the frame, 0 to 1, not {values}{pixels}"
         )
     return [min(max(edge, 0.0), 1.0) for edge in edges]
 

@@ -1,4 +1,4 @@
-"""Where the objects of a question are to be seen: the annotation's boxes of the objects that the pair names.
+"""Where the objects of a question are: the annotation's boxes of what question and answer name.
 
 Example: "What did the camera wearer put into the cabinet?" - "jug" of graph 4 (boxes for jug, cabinet and left_hand at
 its point of no return) is grounded by jug and cabinet; the hand is not named.
@@ -13,14 +13,14 @@ from builder.easg.questions import Slots
 from builder.easg.records import FPS, Action, Graph
 from easg_bench import Evidence
 
-ORDER = ("pnr", "pre", "post")  # the paper grounds at the point of no return; the other two are its fall-back
+ORDER = ("pnr", "pre", "post")  # the paper grounds at the point of no return, else at the other two
 
 
 def of_action_question(slots: Slots, question: str, answer: str) -> tuple[list[Evidence], str | None]:
-    """Boxes of the asked graph for the objects that slots and text name, and the stage of the frame they are from.
+    """Boxes of the asked graph for the objects that slots and text name, and the stage that they are from.
 
-    The first of pnr, pre, post that has such a box is the one; ([], None) where none has. The slots' own names count
-    beside the text because the wording may rewrite them: "tray" for `trey`, "another bowl" for `bowl:1`.
+    The stage is the first of pnr, pre, post with such a box; ([], None) where there is none. The names of the slots
+    count besides the text, because the wording may change them: "tray" for `trey`, "another bowl" for `bowl:1`.
     """
     named = {plain(slots.action.object), *(plain(tail) for _, tail in slots.action.relations)}
     if slots.neighbour and slots.neighbour.action:
@@ -38,8 +38,8 @@ def of_purpose(name: str, actions: Iterable[tuple[Graph, Action]]) -> list[Evide
     evidence = []
     for graph, action in actions:
         if plain(name) in (plain(action.object), *(plain(tail) for _, tail in action.relations)):
-            shown = [(stage, box) for stage in ORDER for box in graph.boxes[stage] if plain(box) == plain(name)]
-            evidence += [_evidence(graph, *shown[0])] if shown else []
+            places = [(stage, box) for stage in ORDER for box in graph.boxes[stage] if plain(box) == plain(name)]
+            evidence += [_evidence(graph, *places[0])] if places else []
     return evidence
 
 

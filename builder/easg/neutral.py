@@ -24,10 +24,10 @@ OTHER = ("another", "the other")  # how a wording tells `bowl:1` from `bowl`
 
 
 def neutral_row(row: QA, counts: Counter[str]) -> dict[str, Any] | None:
-    """The row of the config `language_neutral`, or None where the question names no object that has a box.
+    """The row of the config `language_neutral`; None, which `counts` counts by its reason, where there is none:
 
-    Also None where the text names a second thing of the same name ("from one container with another"): the name would
-    stay. `counts` learns why. Of several boxes of an object (a purpose) the largest is the reference.
+    the question names no object that has a box, or two things of one name ("from one container with another"), so that
+    the name would stay. Of several boxes of an object (a purpose) the largest is the reference.
     """
     boxes = _largest(row)
     names = _names(boxes)
@@ -57,12 +57,12 @@ def neutral_row(row: QA, counts: Counter[str]) -> dict[str, Any] | None:
 
 
 def with_boxes(question: str, evidence: list[Evidence]) -> str:
-    """The question with its regions in words: three digits of a box, and the second of the full video."""
-    told = (
+    """The question with its regions in words: boxes to three digits, and seconds of the full video."""
+    regions = (
         f"<region {number}> is [{', '.join(f'{side:.3f}' for side in item['box'])}] at {item['seconds']:.2f} s"
         for number, item in enumerate(evidence, 1)
     )
-    return f"{question}\n({'; '.join(told)}; left, top, right, bottom in fractions of the frame)"
+    return f"{question}\n({'; '.join(regions)}; left, top, right, bottom in fractions of the frame)"
 
 
 def _no_thing(match: re.Match[str]) -> bool:
@@ -98,7 +98,7 @@ def _nouns(name: str) -> set[str]:
 def _pattern(names: dict[tuple[str, bool], str], boxes: dict[str, Evidence]) -> re.Pattern[str]:
     """The nouns with their articles and attributes, the longest first; `<jug>` marks a grounded object as well."""
     nouns = "|".join(re.escape(noun) for noun in sorted({noun for noun, _ in names}, key=lambda n: (-len(n), n)))
-    found = sorted({item["attribute"] for item in boxes.values() if item["attribute"]})
-    attribute = rf"(?:(?:{'|'.join(map(re.escape, found))})\s+)?" if found else ""
+    adjectives = sorted({item["attribute"] for item in boxes.values() if item["attribute"]})
+    attribute = rf"(?:(?:{'|'.join(map(re.escape, adjectives))})\s+)?" if adjectives else ""
     article = rf"(?:\b(?P<article>{ARTICLES})\s+)?"
     return re.compile(rf"{article}{attribute}(?P<mark><)?(?<!\w)(?P<noun>{nouns})(?!\w)(?(mark)>)", re.IGNORECASE)

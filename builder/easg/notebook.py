@@ -38,6 +38,8 @@ _LINES = re.compile(
 
 @dataclass
 class _Printed:
+    """What the cells printed, by clip."""
+
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     asked: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # clip -> pnr frames
@@ -72,12 +74,12 @@ def read_notebook(path: Path, clips: Sequence[Clip]) -> tuple[dict[str, Any], di
     return votes, {uid: count for uid, count in printed.counts.items() if uid in known}, printed.warnings
 
 
-def _inferred(clip: Clip, asked: set[int], warnings: list[str]) -> dict[str, float]:
+def _inferred(clip: Clip, asked_frames: set[int], warnings: list[str]) -> dict[str, float]:
     """0 for the candidates whose frame was asked, 1 for the others."""
     frames = {index: clip.graphs[index - 1].frames["pnr"] for index, _ in candidates(clip)}
-    if unknown := sorted(asked - set(frames.values())):
+    if unknown := sorted(asked_frames - set(frames.values())):
         warnings.append(f"clip {clip.uid}: frame {', '.join(map(str, unknown))} was asked, but is no candidate's")
-    return {str(index): 0.0 if frame in asked else 1.0 for index, frame in frames.items()}
+    return {str(index): 0.0 if frame in asked_frames else 1.0 for index, frame in frames.items()}
 
 
 def _read_cell(text: str, printed: _Printed) -> None:

@@ -2,8 +2,8 @@
 
     candidates -> uniqueness vote -> wording -> grounding -> generic filter -> attributes
 
-With recorded votes and template wording no model is needed, and the result is the paper's selection. Clips go through
-in groups, so that the engine gets large batches and the rows of a whole data set never stand in memory together.
+With recorded votes and template wording no model is needed, and the result is the paper's selection. Clips are taken
+in groups: the engine gets large batches, and the rows of the whole dataset are never in memory together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Attributes = Literal["off", "column", "wording"]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What of the pipeline is done how. The defaults are the paper's recorded data in template wording."""
+    """How each step is done. The defaults are the paper's recorded data with template wording."""
 
     same_frame: SameFrame = "last"
     votes: Literal["recorded", "llm"] = "recorded"
@@ -51,8 +51,11 @@ class Method:
 def rows(
     clips: Sequence[Clip], method: Method, stages: Stages | None, counts: Counter[str], funnel: Counter[str]
 ) -> Iterator[tuple[Clip, list[QA]]]:
-    """Each clip, with the votes that its questions rest on, and its questions. `stages` may be None if no model is
-    used. `counts` learns what was grounded, `funnel` how many candidates and questions each step left."""
+    """Each clip, with the votes that its questions are based on, and its questions.
+
+    `stages` may be None if no model is used. What was grounded is added to `counts`; how many candidates and questions
+    each step left, to `funnel`.
+    """
     for start in range(0, len(clips), GROUP):
         group = list(clips[start : start + GROUP])
         if not method.counted:
@@ -112,12 +115,12 @@ FUNNEL = (  # in the order of the steps
 
 
 def funnel_text(funnel: Counter[str]) -> str:
-    """The funnel for a terminal: the steps that were taken, in order."""
+    """The funnel for a terminal: the steps of this build, in order."""
     return "\n".join(["funnel:", *(f"{funnel[name]:7,}  {name}" for name in FUNNEL if name in funnel)])
 
 
 def card_text(method: Method, model: str) -> str:
-    """What the card says of how the questions were made with a model."""
+    """The card's paragraph on how the questions were made, for a build with a model."""
     vote = "the recorded uniqueness vote"
     if method.votes == "llm":
         over = "the votes that it got" if method.vote_count == "received" else "all replies that could be read"

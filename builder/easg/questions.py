@@ -51,8 +51,8 @@ class Slots:
 
 def candidates(clip: Clip) -> list[tuple[int, Action]]:
     """Step 1: (graph index, action) of the actions whose verb, object and relations occur once in the clip."""
-    seen = Counter(graph.action.key for graph in clip.graphs if graph.action)
-    return [(graph.index, graph.action) for graph in clip.graphs if graph.action and seen[graph.action.key] == 1]
+    times = Counter(graph.action.key for graph in clip.graphs if graph.action)
+    return [(graph.index, graph.action) for graph in clip.graphs if graph.action and times[graph.action.key] == 1]
 
 
 def kept(clip: Clip, votes: Mapping[int, float], threshold: float = THRESHOLD) -> list[tuple[int, Action]]:
@@ -69,11 +69,11 @@ def questions(clip: Clip, same_frame: SameFrame = "last") -> list[Slots]:
     `last`: of two asked actions with the same pnr frame only the later one stays, which is what the paper's key
     (clip, pnr frame) does (1,139 real questions); `all` keeps both (1,152).
     """
-    asked = [(clip.graphs[index - 1], action) for index, action in kept(clip, clip.votes) if action.relations]
+    pairs = [(clip.graphs[index - 1], action) for index, action in kept(clip, clip.votes) if action.relations]
     if same_frame == "last":
-        asked = list({graph.frames["pnr"]: (graph, action) for graph, action in asked}.values())
-        asked.sort(key=lambda pair: pair[0].index)
-    return [slots for graph, action in asked for slots in _of_action(clip, graph, action)]
+        pairs = list({graph.frames["pnr"]: (graph, action) for graph, action in pairs}.values())
+        pairs.sort(key=lambda pair: pair[0].index)
+    return [slots for graph, action in pairs for slots in _of_action(clip, graph, action)]
 
 
 def _of_action(clip: Clip, graph: Graph, action: Action) -> list[Slots]:

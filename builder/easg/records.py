@@ -30,7 +30,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a graph says that the camera wearer does, in the annotation's own words (`losse`, `bowl:1`)."""
+    """What the camera wearer does in a graph, in the annotation's own words (`losse`, `bowl:1`)."""
 
     verb: str
     object: str

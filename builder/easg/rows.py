@@ -16,7 +16,7 @@ from easg_bench import QA, TYPES, Evidence
 
 
 def clip_rows(clip: Clip, questions: Sequence[QA], counts: Counter[str]) -> dict[str, list[Any]]:
-    """The rows of a clip and its questions for every config but `default`; `counts` learns as in derived_rows."""
+    """The rows of a clip and its questions for every config but `default`. For `counts` see derived_rows."""
     graphs = graph_rows(clip)
     return {
         **{kind: [row for row in questions if row["type"] == kind] for kind in TYPES},
@@ -34,11 +34,11 @@ def question_rows(
     worded: Mapping[str, str] = MappingProxyType({}),
     pairs: Sequence[tuple[str, str, str]] | None = None,
 ) -> list[QA]:
-    """All questions of a clip: purpose first, then by graph. `counts` learns what was grounded where, and how many
-    rows have a neighbour that is out of order.
+    """All questions of a clip: purpose first, then by graph.
 
-    A language model's wording goes before the template's: `worded` {id: question} of action questions, and `pairs`
-    (object, question, answer) of purpose.
+    A language model's wording replaces the template's: `worded` {id: question} for action questions, and `pairs` of
+    (object, question, answer) for purpose. How many questions are grounded, at which stage, and how many have a
+    neighbour that is out of order is added to `counts`.
     """
     if pairs is None:
         pairs = wording.purpose(candidates(clip), clip.purpose_count)
@@ -49,8 +49,10 @@ def question_rows(
 def derived_rows(
     questions: Sequence[QA], graphs: Sequence[Mapping[str, Any]], counts: Counter[str]
 ) -> dict[str, list[Any]]:
-    """The rows of the configs that are made of a clip's questions and, if there are any, graphs. Without graphs nobody
-    can tell which questions are unambiguous."""
+    """The rows of `unambiguous` and `language_neutral`, which are made from a clip's questions and graphs.
+
+    Without graphs it is unknown which questions are unambiguous: there are no rows. For `counts` see neutral_row.
+    """
     neutral = [row for question in questions if (row := neutral_row(question, counts))]
     clear = check.unambiguous(questions, graphs) if graphs else []
     return {"unambiguous": clear, "language_neutral": neutral}

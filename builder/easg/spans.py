@@ -7,8 +7,8 @@ the same frames within the clip, in the name of each graph: clip and point of no
     easg_val.pkl       "49d65bed-9479-427e-bb68-0c9a18560ac6_000353": ... "258ce822..."
     clip_spans.json    "49d65bed-...": {"start_frame": 26760, "first_frame": 27105, "last_frame": 35927}
 
-The files are pickles. They are never unpickled, which would run what they say: the names are plain text in them and
-are found by their form.
+The files are pickles. They are never unpickled, which would run code in them: the names are plain text in the bytes
+and are recognized by their form.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def _clip_frames(path: Path) -> list[tuple[str, str, int]]:
         data = path.read_bytes()
     except OSError as error:
         raise BuildError(f"{path}: cannot be read: {error.strerror}") from None
-    found, clip, frame = [], "", -1
+    frames, clip, frame = [], "", -1
     for name in _NAMES.finditer(data):
         if name[1]:
             clip, frame = name[1].decode(), int(name[2])
         elif clip:
-            found.append((clip, name[3].decode(), frame))
-    if not found:
+            frames.append((clip, name[3].decode(), frame))
+    if not frames:
         raise BuildError(f"{path}: no graph names (CLIP_FRAME) in it; is this easg_train.pkl or easg_val.pkl?")
-    return found
+    return frames

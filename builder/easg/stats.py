@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[str, Any]
-TOP = 15  # verbs, objects, relations that are shown
+TOP = 15  # most frequent verbs, objects and relations
 
 
 @dataclass
@@ -46,9 +46,9 @@ class Stats:
 
 
 def count(rows: Iterable[Row], graphs: Iterable[Row], stats: Stats | None = None) -> Stats:
-    """The statistics of questions and of the rows of the config `graphs` (none: what they say is left out).
+    """The statistics of questions and of the rows of the config `graphs`, of which there may be none.
 
-    With `stats` these are added to; a clip's rows must then come together.
+    They are added to `stats`, if given; all rows of a clip must come in one call.
     """
     stats = stats or Stats()
     for row in rows:
@@ -147,8 +147,8 @@ def _bars(panel: Axes, title: str, bars: Sequence[tuple[str, int, str]]) -> None
     panel.barh(at, [n for _, n, _ in bars], color=BLUE, height=0.72)
     panel.set_yticks(at, [name for name, _, _ in bars])
     panel.invert_yaxis()
-    for y, (_, n, told) in zip(at, bars, strict=True):
-        panel.annotate(told, (n, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9.5)
+    for y, (_, n, label) in zip(at, bars, strict=True):
+        panel.annotate(label, (n, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9.5)
     panel.set_xlim(0, max(n for _, n, _ in bars) * 1.25)
     panel.xaxis.set_visible(False)
     panel.spines["bottom"].set_visible(False)
@@ -187,7 +187,7 @@ def _shares(panel: Axes, stats: Stats, kinds: Sequence[str]) -> None:
 
 
 def _histogram(panel: Axes, title: str, values: Sequence[float], unit: str, of: str) -> None:
-    """How often which value; the median is marked. Whole numbers of few values get a bar each."""
+    """A histogram with its median. Whole numbers get one bar for each value where there are few."""
     from matplotlib.ticker import MaxNLocator
 
     if not _titled(panel, title, values):
@@ -218,7 +218,7 @@ def _histogram(panel: Axes, title: str, values: Sequence[float], unit: str, of: 
 
 
 def _titled(panel: Axes, title: str, values: Sequence[Any]) -> bool:
-    """Set the title; a panel of nothing says so."""
+    """Set the title, and say in the panel if there are no values. Returns whether there are any."""
     panel.set_title(title)
     if not values:
         panel.axis("off")

@@ -1,4 +1,4 @@
-"""Step 2, the uniqueness vote by a language model: which of a clip's actions happens only once.
+"""Step 2, the uniqueness vote by a language model: which of a clip's actions happen only once.
 
 The model sees the clip's candidates and labels each of them (paper section 3; formats.md section 2 of the public
 notebook's details): `unique`; `check`, same verb and object as another but another relation; `repeat`, same verb and
@@ -6,7 +6,7 @@ object and the same relation or none. Several runs differ in their seed. One rea
 
     4: {"verb": "put", "object": "jug", "relation": "into cabinet"}  ->  unique, unique, check  ->  score 1/6: kept
 
-An action that a reply forgets has no vote in that reply, and its score is over the votes that it got.
+An action that a reply forgets gets no vote from it; its score is over the votes that it did get.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from builder.easg.questions import THRESHOLD, candidates
 from builder.easg.records import Action, Clip
 from builder.errors import BuildError
 from builder.replies import START, UNKNOWN, read_labels, shorten
-from builder.stages import Ask, Said, Stages, read
+from builder.stages import Request, StageReply, Stages, read
 from videoqa.engines import Conversation, Message
 
 LABELS = {"unique": 0, "check": 1, "repeat": 2}  # with their weight in the score
@@ -74,8 +74,10 @@ def _turn(actions: Sequence[tuple[int, Action]]) -> Message:
 
 
 def parts(actions: Sequence[tuple[int, Action]]) -> list[list[tuple[int, Action]]]:
-    """The actions as they go into prompts: in one if they fit, else blocks, each pair of blocks in one prompt, so that
-    every two actions of the clip stand in at least one prompt together. No real clip (at most 50) is split."""
+    """The actions of each prompt: all of them if they fit, else two blocks for every pair of blocks.
+
+    So every two actions of the clip are together in at least one prompt. No real clip (at most 50 actions) is split.
+    """
     blocks: list[list[tuple[int, Action]]] = [[]]
     chars = 0
     for index, action in actions:
@@ -101,30 +103,33 @@ def _line(action: Action) -> str:
 def score_of(labels: Sequence[str | None], readable: int, count: VoteCount = "received") -> float | None:
     """Uniqueness score in 0..1 of an action from its label in each run (None: it got none), 0 for sure unique.
 
-    `received` divides by the votes that the action got; `notebook`, as the public notebook does, by all `readable`
-    replies, so that each reply that forgets an action counts as a vote for it. None: excluded, by an unknown label or
-    for want of votes.
+    `received` divides by the votes that the action got; `notebook` by all `readable` replies, as the public notebook
+    does, so that a reply that forgets the action counts as a vote for it. None: excluded, because a label is unknown or
+    there are no votes.
     """
-    given = [label for label in labels if label is not None]
-    voters = len(given) if count == "received" else readable
-    if UNKNOWN in given or voters == 0:
+    received = [label for label in labels if label is not None]
+    voters = len(received) if count == "received" else readable
+    if UNKNOWN in received or voters == 0:
         return None
-    return sum(LABELS[label] for label in given) / (2 * voters)
+    return sum(LABELS[label] for label in received) / (2 * voters)
 
 
 def vote(clips: Sequence[Clip], stages: Stages, *, runs: int, count: VoteCount, funnel: Counter[str]) -> list[Clip]:
-    """The clips with the model's votes in place of recorded ones. Every reply and decision is in the stage `votes`;
-    `funnel` learns how many candidates there were and what became of them."""
-    asks: list[Ask] = []
+    """The clips with the model's votes instead of recorded ones.
+
+    Every reply and decision is in the stage `votes`. How many candidates there were, and what became of them, is added
+    to `funnel`.
+    """
+    requests: list[Request] = []
     of_clip: dict[str, list[tuple[int, list[int]]]] = {}  # clip -> (which ask, its indexes)
     for clip in clips:
         actions = candidates(clip)
         split = parts(actions) if len(actions) > 1 else []  # a single one has nothing to be compared with
         for number, part in enumerate(split, 1):
-            of_clip.setdefault(clip.uid, []).append((len(asks), [index for index, _ in part]))
+            of_clip.setdefault(clip.uid, []).append((len(requests), [index for index, _ in part]))
             room = 256 * -(-(64 + 24 * len(part)) // 256)  # new tokens; in few sizes, for the engine batches by size
-            asks.append(Ask(f"{clip.uid} part {number} of {len(split)}", prompt(part), room, START))
-    replies = [stages.ask("votes", asks, seed=run, temperature=TEMPERATURE) for run in range(1, runs + 1)]
+            requests.append(Request(f"{clip.uid} part {number} of {len(split)}", prompt(part), room, START))
+    replies = [stages.ask("votes", requests, seed=run, temperature=TEMPERATURE) for run in range(1, runs + 1)]
     return [
         replace(clip, votes=_decide(clip, of_clip.get(clip.uid, []), replies, stages, count, funnel)) for clip in clips
     ]
@@ -132,44 +137,27 @@ def vote(clips: Sequence[Clip], stages: Stages, *, runs: int, count: VoteCount, 
 
 def _decide(
     clip: Clip,
-    asked: Sequence[tuple[int, list[int]]],
-    replies: Sequence[Sequence[Said]],
+    prompts: Sequence[tuple[int, list[int]]],
+    replies: Sequence[Sequence[StageReply]],
     stages: Stages,
     count: VoteCount,
     funnel: Counter[str],
 ) -> dict[int, float]:
-    labels: dict[int, list[str | None]] = {}
-    readable: Counter[int] = Counter()  # replies that could be read and had this action in their prompt, once a run
-    for said in replies:
-        of_run: dict[int, str] = {}
-        seen: set[int] = set()
-        for which, indexes in asked:
-            given = read_labels(said[which].text or "", indexes, LABELS)
-            funnel["vote replies"] += 1
-            funnel["vote replies that cannot be read"] += not given
-            seen.update(indexes if given else ())
-            for index, label in given.items():  # of a clip's parts the one that found the most alike is right
-                of_run[index] = max(label, of_run.get(index, label), key=[*LABELS, UNKNOWN].index)
-        readable.update(seen)
-        for index, _ in candidates(clip):
-            labels.setdefault(index, []).append(of_run.get(index))
+    """{graph index: score} of the clip. `prompts` are its prompts, as (place in a run's replies, graph indexes)."""
+    labels: dict[int, list[str | None]] = {index: [] for index, _ in candidates(clip)}
+    readable: Counter[int] = Counter()  # runs in which a reply about this action could be read
+    for run in replies:
+        for index, label in _labels_of_run(prompts, run, readable, funnel).items():
+            labels[index].append(label)
     scores: dict[int, float] = {}
     for index, action in candidates(clip):
-        of_action = labels[index] if asked else []
-        score = score_of(of_action, readable[index], count) if asked else 0.0
-        votes = sum(label is not None for label in of_action)
-        if not asked:
-            decision, reason = "kept", "the only action of its clip"
-        elif UNKNOWN in of_action:
-            decision, reason = "voted out", f"a label that is none of {', '.join(LABELS)}"
-        elif score is None:
-            decision, reason = "unreadable", f"no vote in {len(of_action)} runs"
-        else:
-            decision = "kept" if score < THRESHOLD else "voted out"
-            over = votes if count == "received" else readable[index]
-            reason = f"score {score:.3g} of {over} {'vote' if over == 1 else 'votes'}, kept below {THRESHOLD}"
+        score = score_of(labels[index], readable[index], count) if prompts else 0.0
         if score is not None:
             scores[index] = score
+        voters = sum(label is not None for label in labels[index]) if count == "received" else readable[index]
+        decision, reason = (
+            _decision(labels[index], score, voters) if prompts else ("kept", "the only action of its clip")
+        )
         funnel["candidates"] += 1
         for one in ("voted out", "unreadable", "kept"):
             funnel[f"candidates: {one}"] += one == decision
@@ -178,23 +166,51 @@ def _decide(
             clip=clip.uid,
             index=index,
             action=", ".join(filter(None, [f"{action.verb} {action.object}", action.indirect])),
-            labels=of_action,
+            labels=labels[index],
             score=score,
             decision=decision,
             reason=reason,
-            replies=[said[which].key for said in replies for which, indexes in asked if index in indexes],
+            replies=[run[place].key for run in replies for place, indexes in prompts if index in indexes],
         )
     return scores
+
+
+def _labels_of_run(
+    prompts: Sequence[tuple[int, list[int]]], run: Sequence[StageReply], readable: Counter[int], funnel: Counter[str]
+) -> dict[int, str | None]:
+    """{graph index: label, None where it got none} of one run; `readable` counts the actions of readable replies."""
+    labels: dict[int, str | None] = {index: None for _, indexes in prompts for index in indexes}
+    answered: set[int] = set()
+    strength = [*LABELS, UNKNOWN].index
+    for place, indexes in prompts:
+        given = read_labels(run[place].text or "", indexes, LABELS)
+        funnel["vote replies"] += 1
+        funnel["vote replies that cannot be read"] += not given
+        answered.update(indexes if given else ())
+        for index, label in given.items():  # of several parts, the one that saw the most similar action is right
+            labels[index] = max(label, labels[index] or label, key=strength)
+    readable.update(answered)
+    return labels
+
+
+def _decision(labels: Sequence[str | None], score: float | None, voters: int) -> tuple[str, str]:
+    """What becomes of an action, and why."""
+    if UNKNOWN in labels:
+        return "voted out", f"a label that is none of {', '.join(LABELS)}"
+    if score is None:
+        return "unreadable", f"no vote in {len(labels)} runs"
+    reason = f"score {score:.3g} of {voters} {'vote' if voters == 1 else 'votes'}, kept below {THRESHOLD}"
+    return ("kept" if score < THRESHOLD else "voted out"), reason
 
 
 # -- agreement with recorded votes ------------------------------------------------------------------------------------
 
 
 def agreement(folder: Path, recorded: Mapping[str, Mapping[str, float]]) -> str:
-    """How far the votes of a stages folder keep the same actions as recorded scores {clip: {graph index: score}}.
+    """How well the votes of a stages folder agree with recorded scores {clip: {graph index: score}}, as text.
 
-    Of the actions that both know: the four ways to decide, the share of equal decisions, Cohen's kappa (what is left of
-    it when chance is taken off) and the rank correlation of the scores.
+    For the actions that both have: how many each keeps, the share of equal decisions, Cohen's kappa (the same,
+    corrected for chance) and the rank correlation of the scores.
     """
     from scipy.stats import spearmanr
 

@@ -152,13 +152,13 @@ def fits(*rows: Row) -> list[Problem]:
 
 def test_a_second_object_of_the_same_verb_and_relations_fits_a_direct_question() -> None:
     (problem,) = fits(row())
-    assert (problem.kind, problem.told.split(" - ")[1]) == ("a second object fits", "jug, or pan")
+    assert (problem.kind, problem.detail.split(" - ")[1]) == ("a second object fits", "jug, or pan")
     assert fits(row(id="kitchen:6:direct", answer="dough")) == []
 
 
 def test_other_relations_of_the_same_verb_and_object_fit_an_indirect_question() -> None:
     (problem,) = fits(row(id="kitchen:4:indirect:1", type="indirect", answer="on table"))
-    assert (problem.kind, problem.told.split(" - ")[1]) == ("a second relation fits", "on table, or no relation")
+    assert (problem.kind, problem.detail.split(" - ")[1]) == ("a second relation fits", "on table, or no relation")
     assert fits(row(id="kitchen:2:indirect:1", type="indirect", answer="on table")) == []
 
 
@@ -250,7 +250,7 @@ def test_the_real_build_has_no_error_and_the_papers_known_ambiguities(real_build
     assert found["a second object fits"] == 20
     assert found["a second relation fits"] == 153
     assert found["same question, different answers"] == 8, "four questions of two rows"
-    assert len({p.told for p in report.problems if p.kind == "same question, different answers"}) == 4
+    assert len({p.detail for p in report.problems if p.kind == "same question, different answers"}) == 4
     clear = load(real_build, "unambiguous")["id"][:]
     assert report.rows["unambiguous"] == len(clear) == 1521
     named = {p.id for p in report.problems if p.kind not in ("answer not grounded", "question contains its answer")}

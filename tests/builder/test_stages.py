@@ -20,10 +20,10 @@ from builder.errors import BuildError
 from builder.repo import folder_sha256
 from builder.stages import Stages
 
-ASKS = [stages.Ask(f"item {i}", [{"role": "user", "content": f"prompt {i}"}], 64) for i in range(5)]
+ASKS = [stages.Request(f"item {i}", [{"role": "user", "content": f"prompt {i}"}], 64) for i in range(5)]
 
 
-def ask(folder: Path, engine: Scripted, seed: int = 1, asks: list[stages.Ask] = ASKS) -> list[str | None]:
+def ask(folder: Path, engine: Scripted, seed: int = 1, asks: list[stages.Request] = ASKS) -> list[str | None]:
     with Stages(folder, engine, DECISIONS) as opened:
         return [said.text for said in opened.ask("votes", asks, seed=seed, temperature=0.7)]
 
@@ -49,7 +49,7 @@ def test_what_was_asked_is_not_asked_again_but_another_seed_prompt_or_model_is(t
     again = Scripted(lambda text, seed: "second")
     assert ask(tmp_path, again) == ["first 1"] * 5 and again.asked == []
     assert ask(tmp_path, again, seed=2) == ["second"] * 5
-    more = [*ASKS, stages.Ask("new", [{"role": "user", "content": "new"}], 64)]
+    more = [*ASKS, stages.Request("new", [{"role": "user", "content": "new"}], 64)]
     assert ask(tmp_path, again, asks=more) == ["first 1"] * 5 + ["second"]
     other = Scripted(lambda text, seed: "other", name="other")
     assert ask(tmp_path, other) == ["other"] * 5
@@ -61,7 +61,7 @@ def test_the_same_prompt_twice_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_a_reply_is_made_to_begin_as_asked_where_the_engine_can_do_that(tmp_path: Path) -> None:
-    asks = [stages.Ask("item", [{"role": "user", "content": "x"}], 64, start='{"')]
+    asks = [stages.Request("item", [{"role": "user", "content": "x"}], 64, start='{"')]
     assert ask(tmp_path, Scripted(lambda text, seed: 'a": 1}', can_force=True), asks=asks) == ['{"a": 1}']
     assert ask(tmp_path, Scripted(lambda text, seed: '{"b": 2}'), asks=asks) == ['{"b": 2}']
 

@@ -22,7 +22,7 @@ from builder.easg.llm_wording.vocabulary import (
 )
 from builder.easg.questions import Slots
 from builder.replies import json_in, shorten
-from builder.stages import Ask, Stages
+from builder.stages import Request, Stages
 from videoqa.engines import Conversation
 
 PROMPT = Template("""\
@@ -81,17 +81,20 @@ def read_question(text: str) -> tuple[str, str]:
     """(question, "") or ("", what is wrong): the one question of a reply, without what models put around it."""
     text = unicodedata.normalize("NFKC", text)
     for _, _, data in json_in(text):
-        if isinstance(data, dict) and isinstance(asked := data.get("question"), str):
-            text = asked
+        if isinstance(data, dict) and isinstance(value := data.get("question"), str):
+            text = value
             break
-    found = [clean(match) for line in text.splitlines() for match in re.findall(r"[^?]*\?", line)]
-    found = [question for question in dict.fromkeys(found) if re.search(r"\w", question)]
+    candidates = [clean(match) for line in text.splitlines() for match in re.findall(r"[^?]*\?", line)]
+    candidates = [question for question in dict.fromkeys(candidates) if re.search(r"\w", question)]
     lines = [clean(line) for line in text.splitlines() if line.strip()]
-    if not found and len(lines) == 1 and lines[0].split()[:1] and lines[0].split()[0].lower() in ASKING:
-        found = [lines[0].rstrip(".! ") + "?"]
-    if len(found) != 1:
-        return "", f"there are {len(found)} questions in it, not one" if found else "there is no question in it"
-    return found[0], ""
+    if not candidates and len(lines) == 1 and lines[0].split()[:1] and lines[0].split()[0].lower() in ASKING:
+        candidates = [lines[0].rstrip(".! ") + "?"]
+    if len(candidates) != 1:
+        return (
+            "",
+            f"there are {len(candidates)} questions in it, not one" if candidates else "there is no question in it",
+        )
+    return candidates[0], ""
 
 
 def problem(slots: Slots, question: str) -> str:
@@ -110,17 +113,17 @@ def problem(slots: Slots, question: str) -> str:
 
     nouns = [action.object, *(tail for _, tail in action.relations)]
     hidden = {"direct": 0, "indirect": 1 + (slots.which or 0)}.get(slots.type)
-    given = [noun for i, noun in enumerate(nouns) if i != hidden]
+    nouns_given = [noun for i, noun in enumerate(nouns) if i != hidden]
     answer = "" if hidden is None else nouns[hidden]
-    for noun in given:
+    for noun in nouns_given:
         if not (heads_of(noun) & (stems | {*lower.split()})) and not (answer and same_thing(noun, answer)):
             return f"it does not name the {wording.names(noun)[0]}"
-    heads = {head for noun in given for head in heads_of(noun)}
+    heads = {head for noun in nouns_given for head in heads_of(noun)}
     if answer and (is_named(answer, lower) or (heads_of(answer) - heads) & stems):
         return "it holds its own answer"
-    if slots.neighbour is not None and (near := slots.neighbour.action):
-        told = same_verb(near, action) and any(same_thing(near.object, noun) for noun in given)
-        if not told and is_named(near.object, lower) and verb_stems(near) & stems:
+    if slots.neighbour is not None and (neighbour := slots.neighbour.action):
+        given_already = same_verb(neighbour, action) and any(same_thing(neighbour.object, noun) for noun in nouns_given)
+        if not given_already and is_named(neighbour.object, lower) and verb_stems(neighbour) & stems:
             return "it holds its own answer"
     return ""
 
@@ -132,15 +135,15 @@ def word(slots: Sequence[Slots], stages: Stages, funnel: Counter[str]) -> dict[s
     prompts = [[*prompt(one)] for one in slots]
     todo = [*range(len(slots))]
     for attempt in range(ATTEMPTS):
-        asks = [Ask(f"{slots[i].id} attempt {attempt + 1}", prompts[i], 96) for i in todo]
+        requests = [Request(f"{slots[i].id} attempt {attempt + 1}", prompts[i], 96) for i in todo]
         again = []
-        for i, said in zip(todo, ask(stages, "wording", asks, attempt), strict=True):
-            question, wrong = read_question(said.text or "")
+        for i, reply in zip(todo, ask(stages, "wording", requests, attempt), strict=True):
+            question, wrong = read_question(reply.text or "")
             wrong = wrong or problem(slots[i], question)
-            attempts[i].append({"reply": said.key, "question": question, "problem": wrong})
+            attempts[i].append({"reply": reply.key, "question": question, "problem": wrong})
             if wrong:
                 again.append(i)
-                prompts[i] += ask_again(said, wrong, "the question")
+                prompts[i] += ask_again(reply, wrong, "the question")
             else:
                 texts[slots[i].id] = question
         todo = again

@@ -8,7 +8,7 @@ from string import Template
 
 from builder.easg import wording
 from builder.easg.llm_wording.vocabulary import tokens, words_of
-from builder.stages import Ask, Said, Stages
+from builder.stages import Request, StageReply, Stages
 from videoqa.engines import Message
 
 ATTEMPTS = 3
@@ -22,19 +22,21 @@ _LEAD = re.compile(
 )
 
 
-def ask(stages: Stages, stage: str, asks: Sequence[Ask], attempt: int) -> list[Said]:
-    return stages.ask(stage, asks, seed=attempt, temperature=TEMPERATURE if attempt else 0.0)
+def ask(stages: Stages, stage: str, requests: Sequence[Request], attempt: int) -> list[StageReply]:
+    """The replies of one attempt (from 0), which is also their seed; the first is greedy."""
+    return stages.ask(stage, requests, seed=attempt, temperature=TEMPERATURE if attempt else 0.0)
 
 
-def ask_again(said: Said, wrong: str, what: str) -> list[Message]:
-    """The turns that ask once more."""
+def ask_again(reply: StageReply, problem: str, what: str) -> list[Message]:
+    """The turns that say what is wrong with a reply and ask for another."""
     return [
-        {"role": "assistant", "content": (said.text or "").strip()[:500] or "-"},
-        {"role": "user", "content": AGAIN.substitute(problem=wrong, what=what)},
+        {"role": "assistant", "content": (reply.text or "").strip()[:500] or "-"},
+        {"role": "user", "content": AGAIN.substitute(problem=problem, what=what)},
     ]
 
 
 def clean(text: str) -> str:
+    """A question without what models put around it: "**Question:** What ...?" -> "What ...?"."""
     text = _LEAD.sub("", text.strip(), count=1)
     *before, last = re.split(r"(?<=[.!:])\s+(?=[A-Z])", text) or [""]  # "Sure! Here it is: What ...?"
     text = last if before and last else text
@@ -42,7 +44,7 @@ def clean(text: str) -> str:
 
 
 def form_problem(question: str) -> str:
-    """What is wrong with it whatever it is about."""
+    """What is wrong with the form of a question, whatever it is about; "" if nothing is."""
     words = tokens(question)
     if question.count("?") != 1 or not question.endswith("?"):
         return "it is not one question"

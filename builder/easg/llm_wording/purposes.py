@@ -18,7 +18,7 @@ from builder.easg.llm_wording.vocabulary import is_named, kinds_of, lemmas_of, s
 from builder.easg.questions import candidates
 from builder.easg.records import Action, Clip
 from builder.replies import START, json_in, shorten
-from builder.stages import Ask, Said, Stages
+from builder.stages import Request, StageReply, Stages
 from videoqa.engines import Conversation, Message
 
 PROMPT = Template("""\
@@ -80,7 +80,7 @@ DETERMINERS = words_of("the a an it them its their this that these those another
 LOOSE = words_of(  # nouns of any answer
     "camera wearer purpose order way hand place use something thing object item piece part top side inside end"
 )  # fmt: skip
-SMALL = words_of(  # words without an entry in the dictionary of lemmas, and such as say nothing of a thing
+SMALL = words_of(  # words that the dictionary of lemmas lacks, and words that name no thing
     "the a an and or but nor so if as of to in on at by for from with without into onto out off up down over under "
     "near inside outside between around through along across against towards toward behind beside below above before "
     "after while when then that which who what where it its them they their this these those there another other "
@@ -96,11 +96,11 @@ _PAIR = re.compile(
 def read_purposes(text: str) -> list[tuple[str, str, str]]:
     """(object, question, answer) of a reply, the object "" where none is given; [] where it cannot be read."""
     text = unicodedata.normalize("NFKC", text)
-    found: list[tuple[str, str, str]] = []
+    triples: list[tuple[str, str, str]] = []
     for _, _, data in json_in(text):
-        found += _pairs_in(data, "", 0)
-    found = found or [("", m["q"], m["a"]) for m in _PAIR.finditer(text)]
-    return [(name, clean(question), " ".join(answer.split()).strip('*_`" ')) for name, question, answer in found]
+        triples += _pairs_in(data, "", 0)
+    triples = triples or [("", m["q"], m["a"]) for m in _PAIR.finditer(text)]
+    return [(name, clean(question), " ".join(answer.split()).strip('*_`" ')) for name, question, answer in triples]
 
 
 def _pairs_in(data: Any, name: str, depth: int) -> Iterator[tuple[str, str, str]]:
@@ -122,8 +122,11 @@ def _pairs_in(data: Any, name: str, depth: int) -> Iterator[tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Objects:
-    """What a clip's pairs may speak of: `names` {a noun's name: the annotation's word} of its candidates, and every
-    word of its graphs with its dictionary forms."""
+    """What the pairs of a clip may speak of.
+
+    `names` is {name: the annotation's word} of its candidates' nouns; `words` are all words of its graphs, with their
+    dictionary forms.
+    """
 
     names: dict[str, str] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
@@ -168,8 +171,10 @@ def problem(objects: Objects, name: str, question: str, answer: str) -> tuple[st
 
 
 def _object_words(words: Sequence[str]) -> list[str]:
-    """The words of an answer that stand for things: nouns, and what the dictionary does not know. A word that may be a
-    verb or an adjective as well is one where it stands as one ("to clean the floor")."""
+    """The words of an answer that may name things: nouns, and words that the dictionary does not have.
+
+    A word that can also be a verb or an adjective is left out where it is used as one ("to clean the floor").
+    """
     things = []
     for before, word, after in zip(["to", *words[:-1]], words, [*words[1:], ""], strict=True):
         kinds = kinds_of(word)
@@ -186,8 +191,8 @@ def purposes(
 ) -> dict[str, list[tuple[str, str, str]]]:
     """{clip: [(object, question, answer)]}, the object in the annotation's word, each object once.
 
-    A clip gets at most its `purpose_count` where that is known (`counted`), else up to MOST. It is asked again while
-    it has fewer than FEWEST, or than its objects or its count allow; what then fails is dropped.
+    A clip gets at most its `purpose_count` where that is known (`counted`), else at most MOST. The model is asked again
+    while the clip has fewer than FEWEST, or than its objects or its count allow. Pairs that fail the check are dropped.
     """
     wanted = {clip.uid: clip.purpose_count if counted else MOST for clip in clips}
     clips = [clip for clip in clips if wanted[clip.uid] and candidates(clip)]
@@ -200,20 +205,20 @@ def purposes(
         prompts[clip.uid] = [*prompt([action for _, action in candidates(clip)], count)]
     todo = [clip.uid for clip in clips]
     for attempt in range(ATTEMPTS):
-        asks = [Ask(f"{uid} attempt {attempt + 1}", prompts[uid], ROOM, START) for uid in todo]
+        requests = [Request(f"{uid} attempt {attempt + 1}", prompts[uid], ROOM, START) for uid in todo]
         again = []
-        for uid, said in zip(todo, ask(stages, "purpose", asks, attempt), strict=True):
-            wrong = _take(uid, said, objects[uid], pairs[uid], wanted[uid], attempt, stages, funnel)
+        for uid, reply in zip(todo, ask(stages, "purpose", requests, attempt), strict=True):
+            wrong = _take(uid, reply, objects[uid], pairs[uid], wanted[uid], attempt, stages, funnel)
             if len(pairs[uid]) < fewest[uid]:
                 again.append(uid)
-                prompts[uid] += ask_again(said, wrong, "the JSON object")
+                prompts[uid] += ask_again(reply, wrong, "the JSON object")
         todo = again
     return {uid: list(of_clip.values()) for uid, of_clip in pairs.items()}
 
 
 def _take(
     uid: str,
-    said: Said,
+    reply: StageReply,
     objects: Objects,
     pairs: dict[str, tuple[str, str, str]],
     wanted: int,
@@ -223,7 +228,7 @@ def _take(
 ) -> str:
     """Put the good pairs of a reply into `pairs`; returns what is wrong with it, for the next attempt."""
     problems = []
-    read = read_purposes(said.text or "")
+    read = read_purposes(reply.text or "")
     for name, question, answer in read:
         noun, wrong = problem(objects, name, question, answer)
         if not wrong and noun in pairs:
@@ -245,7 +250,7 @@ def _take(
             answer=answer,
             decision="dropped" if wrong else "kept",
             reason=wrong or f"attempt {attempt + 1} holds",
-            replies=[said.key],
+            replies=[reply.key],
         )
     funnel["purpose replies that cannot be read"] += not read
     return (

@@ -1,4 +1,4 @@
-"""Words of questions and answers by their dictionary forms, so that a check sees through inflection."""
+"""Words of questions and answers by their dictionary forms, so that inflection makes no difference to a check."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from builder.easg.records import Action
 
 
 def words_of(words: str) -> frozenset[str]:
+    """The items of "a b c"."""
     return frozenset(words.split())
 
 
-SYNONYMS = [
+SYNONYMS = [  # of verbs: any of a group may stand for another
     frozenset(group.split())
     for group in (
         "pick take grab get lift collect raise fetch",
@@ -46,6 +47,7 @@ SYNONYMS = [
 
 
 def tokens(text: str) -> list[str]:
+    """The words of a text in lower case, "don't" and "well-kept" as one."""
     return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
 
 
@@ -56,10 +58,12 @@ def kinds_of(word: str) -> dict[str, tuple[str, ...]]:
 
 
 def lemmas_of(word: str) -> frozenset[str]:
+    """The word and its dictionary forms: cutting -> cutting, cut."""
     return frozenset({word, *(lemma for lemmas in kinds_of(word).values() for lemma in lemmas)})
 
 
 def stems_of(text: str) -> set[str]:
+    """The words of a text and their dictionary forms."""
     return {lemma for word in tokens(text) for lemma in lemmas_of(word)}
 
 
@@ -70,19 +74,23 @@ def verb_stems(action: Action) -> set[str]:
 
 
 def verbs_like(action: Action) -> set[str]:
+    """The action's verb and its synonyms."""
     own = verb_stems(action)
     return own.union(*(group for group in SYNONYMS if own & group))
 
 
 def same_verb(one: Action, two: Action) -> bool:
+    """Whether two actions have a verb in common."""
     return bool(verb_stems(one) & verb_stems(two))
 
 
 def same_thing(one: str, two: str) -> bool:
+    """Whether two nouns of an annotation have a name in common: `trey`, `tray`."""
     return bool({*wording.names(one)} & {*wording.names(two)})
 
 
 def is_named(noun: str, lower: str) -> bool:
+    """Whether a text in lower case has a name of the annotation's noun."""
     return any(occurs(name, lower) for name in wording.names(noun))
 
 

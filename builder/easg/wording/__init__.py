@@ -7,9 +7,9 @@ One real action and what becomes of it:
     indirect  Where did the camera wearer take the tissue out of?             -> from pocket
     before    What did the camera wearer do right before taking the tissue out of the pocket?
 
-Questions are written in correct English (slips of the annotation corrected, particles and prepositions put where they
-belong); answers keep the annotation's own words, only its marks cleaned, because the paper's answers are these slots
-(section 3). Inflection is lemminflect's. The counts in the tables below are of the public EASG file.
+Questions are in correct English: slips of the annotation are corrected, particles and prepositions are where they
+belong. Answers keep the annotation's own words without its marks, because the paper's answers are these slots
+(section 3).
 """
 
 from builder.easg.wording.purpose import purpose

@@ -1,4 +1,4 @@
-"""Action -> clause: "put the jug into the cabinet", with the prepositions that English wants."""
+"""Action -> clause: "put the jug into the cabinet", with the right prepositions."""
 
 from __future__ import annotations
 
@@ -64,16 +64,18 @@ def is_content(verb: Verb, relation: str, tail: str) -> bool:
 
 
 def is_tool(verb: Verb, relation: str, tail: str) -> bool:
+    """Whether "with" names what the action is done with, not what comes along."""
     carried = verb.name in CARRYING and (verb.name not in ("move", "lift") or noun_of(tail) in SUBSTANCES)
     return relation == "with" and not carried and verb.name != "touch"
 
 
 def container_word(noun: str) -> str:
+    """Where contents of the thing are: "in" a bottle, "on" a plate."""
     return "in" if noun.split()[-1] in VESSELS else "on"
 
 
 def preposition_of(verb: Verb, action: Action, which: int) -> str:
-    """The preposition that English wants between this verb and this noun."""
+    """The preposition of English between this verb and this noun."""
     relations = relations_of(action)
     relation, tail = relations[which]
     if relation in ("on", "in") and any(other == "from" for other, _ in relations):
@@ -92,9 +94,9 @@ def preposition_of(verb: Verb, action: Action, which: int) -> str:
 
 
 def phrases_of(verb: Verb, action: Action, leave_out: Iterable[int] = (), hide: str = "") -> list[Phrase]:
-    """The relations of an action but for `leave_out` and contents, source first, tool last.
+    """The relations of an action as phrases, source first, tool last; without those in `leave_out` and contents.
 
-    `hide` is the answer's noun, which must not be read off them.
+    `hide` is the answer's noun, which the phrases must not give away.
     """
     left_out = set(leave_out)
     kept = [(i, *pair) for i, pair in enumerate(relations_of(action)) if i not in left_out]
@@ -124,7 +126,7 @@ def phrases_of(verb: Verb, action: Action, leave_out: Iterable[int] = (), hide: 
         elif relation == "on" and name in MANNERS:
             preposition, noun = MANNERS[name], ""
         elif relation == "on" and part is not None:
-            continue  # told with its part
+            continue  # comes with its part
         elif i == part:
             noun = " of ".join([noun, *(the(t) for _, r, t in kept if r == "on")])
         phrases.append(Phrase(i, preposition, noun))
@@ -143,6 +145,7 @@ def _hidden(noun: str, answer: str) -> str:
 
 
 def phrases_text(phrases: Sequence[Phrase]) -> str:
+    """The phrases in words, neighbours with one preposition together: "from the box and the bag with a knife"."""
     groups = [(word, [phrase.noun for phrase in group]) for word, group in groupby(phrases, lambda p: p.preposition)]
     return join(*(f"{preposition} {enumerated(nouns)}" for preposition, nouns in groups))
 
@@ -166,6 +169,7 @@ def clause(
 
 
 def whole_clause(action: Action, tag: str) -> str:
+    """The action with all its relations."""
     verb = verb_of(action)
     return clause(action, tag, the(action.object), phrases_of(verb, action), contents_of(verb, action))
 
@@ -180,4 +184,5 @@ def join(*parts: str) -> str:
 
 
 def enumerated(parts: Sequence[str]) -> str:
+    """The parts with commas, and "and" before the last."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

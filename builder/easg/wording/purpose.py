@@ -23,7 +23,7 @@ from builder.easg.wording.words import BARE, BODY, listed, noun_of, pronoun_of, 
 
 
 class _Use(NamedTuple):
-    """One thing that was done with an object, in parts, so that uses of one verb can be told together."""
+    """One thing that was done with an object, in parts, so that uses with one verb can be put together."""
 
     form: str  # picked, tightening
     particle: str
@@ -32,8 +32,8 @@ class _Use(NamedTuple):
     verb: str
 
 
-MOST_USES, MOST_PLACES = 3, 2  # told of an object, and of a use
-DULL = listed("touch, hold, adjust, move, use, check, test, feel, turn, operate")  # alone, these tell no purpose
+MOST_USES, MOST_PLACES = 3, 2  # of an object, and of a use, that an answer has
+DULL = listed("touch, hold, adjust, move, use, check, test, feel, turn, operate")  # alone, these are no purpose
 CHANGING = listed(
     "adjust, beat, brush, clean, cleanse, close, coat, cut, detach, drill, dry, dust, fix, glue, hammer, hit, iron, "
     "knead, loosen, mark, measure, open, paint, peel, plaster, press, rinse, rub, sand, scrape, scratch, scrub, shave, "
@@ -45,7 +45,7 @@ def purpose(actions: Sequence[tuple[int, Action]], count: int) -> list[tuple[str
     """(object, question, answer): `count` of them, or as many as the step-1 `actions` of a clip name objects.
 
     Tools come first ("What did the camera wearer use the wrench for?"), then direct objects, then the other tails;
-    within each, those of which most can be told in full. The object is the annotation's own word; question and answer
+    within each, those whose answer says most. The object is the annotation's own word; question and answer
     are corrected. A template purpose is not the paper's, whose language model reads intentions into actions.
     """
     done = [action for _, action in actions]
@@ -58,18 +58,20 @@ def purpose(actions: Sequence[tuple[int, Action]], count: int) -> list[tuple[str
         poor = noun_of(raw).split()[-1] in BODY | BARE | PARTS | MANNERS.keys()  # no things that serve a purpose
         for tier, uses_of in enumerate((_as_tool, _as_object, _as_place)):
             if uses := uses_of(name, done):
-                told, left_out = _tell(uses)
-                worth = sum(2 if use.where else use.verb not in DULL for use in told) - min(left_out, 2)
-                ranked.append(((poor, tier, -worth, order), (raw, _asked(name, told, tier), _told(told))))
+                chosen, left_out = _worth_telling(uses)
+                worth = sum(2 if use.where else use.verb not in DULL for use in chosen) - min(left_out, 2)
+                ranked.append(
+                    ((poor, tier, -worth, order), (raw, _question_for(name, chosen, tier), _answer_of(chosen)))
+                )
                 break
     return [row for _, row in sorted(ranked)[: max(count, 0)]]
 
 
-def _asked(name: str, told: Sequence[_Use], tier: int) -> str:
+def _question_for(name: str, uses: Sequence[_Use], tier: int) -> str:
     name = name.replace("another ", "the other ", 1) if name.startswith("another ") else name
     if tier == 0:
         return as_question("What", DID, "use", name, "for")
-    return as_question("What", DID, "do", "to" if tier == 1 and all(u.verb in CHANGING for u in told) else "with", name)
+    return as_question("What", DID, "do", "to" if tier == 1 and all(u.verb in CHANGING for u in uses) else "with", name)
 
 
 def _use(action: Action, tag: str, obj: str, phrases: Sequence[Phrase]) -> _Use:
@@ -115,28 +117,28 @@ def _as_place(name: str, actions: Sequence[Action]) -> list[_Use]:
     return uses
 
 
-def _tell(uses: Sequence[_Use]) -> tuple[list[_Use], int]:
-    """The uses worth telling, one for a verb and object with its places, in their order; and how much is left out."""
+def _worth_telling(uses: Sequence[_Use]) -> tuple[list[_Use], int]:
+    """The uses that the answer has, one for a verb and object with its places, in their order; and how many are not."""
     places: dict[_Use, dict[str, str]] = {}
     for use in uses:
-        found = places.setdefault(use._replace(where=""), {})
+        spots = places.setdefault(use._replace(where=""), {})
         if use.where:
-            found.setdefault(re.sub(r"\b(?:into|inside|onto|on)\b", "in", use.where), use.where)
-    told, left_out = [], 0
-    for use, found in places.items():
-        wheres = [where for key, where in found.items() if not any(key != other and key in other for other in found)]
-        told.append(use._replace(where=enumerated(wheres[:MOST_PLACES])))
+            spots.setdefault(re.sub(r"\b(?:into|inside|onto|on)\b", "in", use.where), use.where)
+    merged, left_out = [], 0
+    for use, spots in places.items():
+        wheres = [where for key, where in spots.items() if not any(key != other and key in other for other in spots)]
+        merged.append(use._replace(where=enumerated(wheres[:MOST_PLACES])))
         left_out += len(wheres[MOST_PLACES:])
-    told = [  # "put it down" says nothing beside "put it on the shelf"
+    merged = [  # "put it down" says nothing beside "put it on the shelf"
         use
-        for use in told
-        if use.where or not any(o.where and o[0] == use[0] and o[2] == use[2] and "" in (o[1], use[1]) for o in told)
+        for use in merged
+        if use.where or not any(o.where and o[0] == use[0] and o[2] == use[2] and "" in (o[1], use[1]) for o in merged)
     ]
-    best = sorted(told, key=lambda use: (not use.where, use.verb in DULL))[:MOST_USES]
-    return [use for use in told if use in best], left_out + len(told) - len(best)
+    best = sorted(merged, key=lambda use: (not use.where, use.verb in DULL))[:MOST_USES]
+    return [use for use in merged if use in best], left_out + len(merged) - len(best)
 
 
-def _told(uses: Sequence[_Use]) -> str:
+def _answer_of(uses: Sequence[_Use]) -> str:
     """The answer: "Picked it up from the table and put it on the shelf."."""
     parts = []
     for use in _merged(uses):

@@ -151,4 +151,5 @@ def answer_action(neighbour: Action) -> str:
 
 
 def as_question(*parts: str) -> str:
+    """The parts as one sentence with a question mark."""
     return join(*parts).replace(" ,", ",") + "?"

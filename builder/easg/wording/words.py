@@ -1,4 +1,4 @@
-"""The words of an annotation as English has them: slips corrected, articles, plurals, inflection, particles.
+"""The words of an annotation in correct English: slips, articles, plurals, inflection, particles.
 
 Inflection is lemminflect's. The counts in the tables are uses in the public EASG file.
 """
@@ -81,8 +81,6 @@ LITTER = listed("dirt, debris, dust")  # "pick dirt from flower": off the flower
 UPRIGHT = listed("wall, door, ceiling")  # nothing is picked up from them
 SWITCHED = TAPS | listed("switch, light, lamp, computer, laptop, machine, oven, cooker, stove, mixer, fan, torch")
 
-# Verbs by what they do with a place or a companion.
-
 FLAT = listed("table, floor, ground, shelf, scale, countertop, counter, desk, slab, waist, cloth")  # "in table": on
 BODY = listed("hand, hands, finger, fingers, fist, face, waist, mouth, leg")
 BARE = listed("himself, herself, itself, themselves, pieces, another person")  # no article
@@ -97,10 +95,12 @@ def cleaned(text: str) -> str:
 
 
 def is_marked(text: str) -> bool:
+    """Whether the annotation counts the thing apart from others of its name: `bowl:1`."""
     return re.search(r":\s*\d", text) is not None
 
 
 def slot_text(text: str) -> str:
+    """The annotation's words as an answer has them: `bowl:1` -> "another bowl"."""
     return f"another {cleaned(text)}" if is_marked(text) else cleaned(text)
 
 
@@ -113,11 +113,13 @@ def noun_of(text: str) -> str:
 
 
 def is_plural(noun: str) -> bool:
+    """Whether the noun is followed by "them": "scissors", "pieces of wood"."""
     head = noun.split(" of ")[0].split()[-1]
     return head in PAIRS or (head.isascii() and head.isalpha() and any(x != head for x in getLemma(head, "NOUN")))
 
 
 def the(text: str) -> str:
+    """The noun with its article: "the jug", "another bowl", "their hand"."""
     noun = noun_of(text)
     if noun in BARE:
         return noun
@@ -127,12 +129,13 @@ def the(text: str) -> str:
 
 
 def pronoun_of(text: str) -> str:
+    """The pronoun for the noun: it or them."""
     return "them" if is_plural(noun_of(text)) else "it"
 
 
 @cache
 def inflected(word: str, tag: str) -> str:
-    """First form of lemminflect (hang: hung; wet: wetted); what is no plain word stays as it is."""
+    """The first form that lemminflect has (hang: hung; wet: wetted); other texts than plain words are unchanged."""
     if not (word.isascii() and word.isalpha() and len(word) > 1):
         return word
     forms = getInflection(word, tag)
@@ -140,6 +143,8 @@ def inflected(word: str, tag: str) -> str:
 
 
 class Verb(NamedTuple):
+    """A verb as a question writes it: head "pick", particle "up"."""
+
     head: str
     particle: str
 
@@ -154,11 +159,12 @@ class Verb(NamedTuple):
 
 
 def relations_of(action: Action) -> list[tuple[str, str]]:
+    """The action's relations, their words cleaned, their tails as annotated."""
     return [(cleaned(relation).lower() or "with", tail) for relation, tail in action.relations]
 
 
 def verb_of(action: Action) -> Verb:
-    """The verb as a question writes it: slips corrected, and the particle that English wants before this object."""
+    """The verb as a question writes it: slips corrected, with the particle that belongs to it before this object."""
     words = cleaned(action.verb).lower() or "handle"
     words = VERB_SLIPS.get(words) or VERB_MEANT.get(words, words)
     noun = noun_of(action.object)
