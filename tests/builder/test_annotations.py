@@ -1,4 +1,4 @@
-"""builder/annotations.py: files in, Clip records out; bad files are refused by name, odd ones counted."""
+"""builder/easg/annotations.py: files in, Clip records out; bad files are refused by name, odd ones counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/attributes.py: adjectives of grounded objects, only such as the narrations say."""
+"""builder/easg/attributes.py: adjectives of grounded objects, only such as the narrations say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/check.py: each kind of problem in a row made for it, and the counts of the paper's own set."""
+"""builder/easg/check.py: each kind of problem in a row made for it, and the counts of the paper's own set."""
 
 from __future__ import annotations
 

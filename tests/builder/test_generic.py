@@ -1,4 +1,4 @@
-"""builder/generic.py: which pairs are left out as generic."""
+"""builder/easg/generic.py: which pairs are left out as generic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/grounded_file.py: the authors' own file, its wording and groundings kept."""
+"""builder/easg/grounded_file.py: the authors' own file, its wording and groundings kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/grounding.py: boxes of the objects that a pair names."""
+"""builder/easg/grounding.py: boxes of the objects that a pair names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/neutral.py: no name of a replaced object is left, and what cannot be told apart is left out."""
+"""builder/easg/neutral.py: no name of a replaced object is left, and what cannot be told apart is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/pipeline.py, and `build`, `explain` and `agreement` with a model as people run them."""
+"""builder/easg/pipeline.py, and `build`, `explain` and `agreement` with a model as people run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/questions.py: which actions are asked, and the counts of the paper."""
+"""builder/easg/questions.py: which actions are asked, and the counts of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/stats.py: what is counted, and a picture whose bytes depend on nothing else."""
+"""builder/easg/stats.py: what is counted, and a picture whose bytes depend on nothing else."""
 
 from __future__ import annotations
 

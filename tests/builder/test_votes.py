@@ -1,4 +1,4 @@
-"""builder/votes.py: the prompt, the reader of what models really reply, the score, the vote on real clips."""
+"""builder/easg/votes.py: the prompt, the reader of what models really reply, the score, the vote on real clips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builder/wording.py: slots -> sentences."""
+"""builder/easg/wording/: slots -> sentences."""
 
 from __future__ import annotations
 

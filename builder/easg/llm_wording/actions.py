@@ -89,11 +89,10 @@ def read_question(text: str) -> tuple[str, str]:
     lines = [clean(line) for line in text.splitlines() if line.strip()]
     if not candidates and len(lines) == 1 and lines[0].split()[:1] and lines[0].split()[0].lower() in ASKING:
         candidates = [lines[0].rstrip(".! ") + "?"]
-    if len(candidates) != 1:
-        return (
-            "",
-            f"there are {len(candidates)} questions in it, not one" if candidates else "there is no question in it",
-        )
+    if not candidates:
+        return "", "there is no question in it"
+    if len(candidates) > 1:
+        return "", f"there are {len(candidates)} questions in it, not one"
     return candidates[0], ""
 
 
@@ -149,6 +148,7 @@ def word(slots: Sequence[Slots], stages: Stages, funnel: Counter[str]) -> dict[s
         todo = again
     for one, tried in zip(slots, attempts, strict=True):
         worded = one.id in texts
+        failed = f"{ATTEMPTS} attempts fail; the last: {tried[-1]['problem']}"
         funnel["action questions worded by the model"] += worded
         funnel["wording fallbacks to the template"] += not worded
         stages.decide(
@@ -156,9 +156,7 @@ def word(slots: Sequence[Slots], stages: Stages, funnel: Counter[str]) -> dict[s
             id=one.id,
             question=texts.get(one.id),
             decision="model" if worded else "template",
-            reason=f"attempt {len(tried)} holds"
-            if worded
-            else f"{ATTEMPTS} attempts fail; the last: {tried[-1]['problem']}",
+            reason=f"attempt {len(tried)} holds" if worded else failed,
             attempts=tried,
         )
     return texts

@@ -253,10 +253,6 @@ def _take(
             replies=[reply.key],
         )
     funnel["purpose replies that cannot be read"] += not read
-    return (
-        problems[0]
-        if problems
-        else "there are too few pairs in it"
-        if read
-        else "there is no question and answer in it"
-    )
+    if problems:
+        return problems[0]
+    return "there are too few pairs in it" if read else "there is no question and answer in it"
