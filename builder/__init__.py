@@ -1,5 +1,6 @@
-"""Annotations -> questions -> dataset repo: `python -m builder build --help`.
+"""Builds datasets of questions: `python -m builder --help`.
 
-The data flows annotations.py (files -> Clip, Graph, Box) -> questions.py (which actions are asked) -> wording.py
-(slots -> sentences) -> grounding.py (boxes of the named objects) -> repo.py (parquet and the dataset card).
+Here stands what every benchmark's builder needs: the command line (__main__), a language model's replies on disk
+(stages) and how to read them (replies), JSON files that people give (inputs), and the folder that is a dataset repo
+(repo) on its way to the Hub (publish). A benchmark is a folder: easg.
 """

@@ -4,364 +4,58 @@
 
 reads the annotations, words the 1,807 questions of the paper's selection and writes the dataset repo. Of the files
 that it needs, `easg-bench fetch` gets the public ones; `read-notebook` and `spans` make the others out of them.
+
+A benchmark is a folder of builder/ with a module `commands` that has a Typer `app`. The commands of easg/ are called by
+their own names, those of any other folder behind the folder's name: `python -m builder egoschema generate ...`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import importlib
+import pkgutil
+from importlib.util import find_spec
+from typing import Any
 
 import typer
-from tqdm import tqdm
 from typer.core import TyperGroup
 
-from builder.questions import SameFrame
-from builder.records import BuildError
+import builder
+from builder.errors import BuildError
 
-if TYPE_CHECKING:
-    from builder.pipeline import Method
-    from builder.stages import Stages
-    from videoqa.engines import Engine
+UNPREFIXED = "easg"  # its commands were there before there were other benchmarks
+EXTRA = ("lemminflect", "matplotlib")  # libraries of the extra `builder`
 
 
-class _OneLine(TyperGroup):
-    """What a user can mend is one line, not a traceback."""
+class OneLine(TyperGroup):
+    """Prints what a user can mend as one line, with exit code 2; a bug of ours shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (BuildError, ValueError, OSError, ImportError) as error:
+        except (BuildError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
 
 
-app = typer.Typer(cls=_OneLine, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-
-USUAL_NAMES = {
-    "annotations": "EASG_unict_master_final.json",
-    "narrations": "clip_narrations.json",
-    "votes": "recorded_votes.json",
-    "purpose_counts": "recorded_purpose_counts.json",
-    "spans": "clip_spans.json",
-}
-
-
-@app.callback()
 def main() -> None:
     """Scene-graph annotations -> questions -> dataset repo."""
+    if missing := [name for name in EXTRA if find_spec(name) is None]:
+        raise BuildError(f"{missing[0]} is not installed: pip install 'easg-bench[builder]'")
 
 
-@app.command()
-def build(
-    out: Annotated[Path, typer.Option(help="folder for the dataset repo; a former build there is replaced")],
-    source: Annotated[Path | None, typer.Option(help="folder with the files below under their usual names")] = None,
-    annotations: Annotated[Path | None, typer.Option(help=f"action graphs ({USUAL_NAMES['annotations']})")] = None,
-    narrations: Annotated[Path | None, typer.Option(help=f"text of each clip ({USUAL_NAMES['narrations']})")] = None,
-    votes: Annotated[
-        str | None,
-        typer.Option(metavar="llm|FILE", help=f"uniqueness scores ({USUAL_NAMES['votes']}), or by the model"),
-    ] = None,
-    purpose_counts: Annotated[
-        Path | None,
-        typer.Option(help=f"purpose questions of each clip ({USUAL_NAMES['purpose_counts']}); optional with votes llm"),
-    ] = None,
-    spans: Annotated[
-        Path | None, typer.Option(help=f"optional: where clips start in their video ({USUAL_NAMES['spans']})")
-    ] = None,
-    same_frame: Annotated[
-        SameFrame, typer.Option(help="two asked actions in one frame: keep the later, as the paper does, or all")
-    ] = "last",
-    wording: Annotated[
-        Literal["template", "llm"], typer.Option(help="who words the questions; llm also writes the purpose pairs")
-    ] = "template",
-    engine: Annotated[
-        str | None, typer.Option(help="the model: a folder, a Hub id, vllm:NAME or server:NAME@http://HOST/v1")
-    ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="votes of the model on each action, and on each pair")] = 5,
-    vote_count: Annotated[
-        Literal["received", "notebook"],
-        typer.Option(help="score over the votes that an action got, or over all readable replies as the notebook"),
-    ] = "received",
-    generic: Annotated[
-        Literal["auto", "on", "off"], typer.Option(help="leave generic pairs out; auto: with --votes llm")
-    ] = "auto",
-    attributes: Annotated[
-        Literal["off", "column", "wording"],
-        typer.Option(help='adjectives of grounded objects as a column, or in the questions too ("the wooden table")'),
-    ] = "off",
-    stages: Annotated[
-        Path | None, typer.Option(help="folder for what the model said and what was decided (OUT.stages)")
-    ] = None,
-    clip: Annotated[list[str] | None, typer.Option(help="only this clip; can be given again, for a trial")] = None,
-) -> None:
-    """Build the dataset repo from annotations and narrations, with recorded votes or with a language model.
-
-    A build with a model that was stopped goes on where it was: what the model said is in the stages folder.
-    """
-    given = {
-        "annotations": annotations,
-        "narrations": narrations,
-        "votes": None if votes is None or votes == "llm" else Path(votes),
-        "purpose_counts": purpose_counts,
-        "spans": spans,
-    }
-    from builder.pipeline import Method
-
-    optional = {"spans", "votes", "purpose_counts"} if votes == "llm" else {"spans"}
-    files = _files(source, given, optional)
-    if votes == "llm":
-        files.pop("votes", None)
-    method = Method(
-        same_frame=same_frame,
-        votes="llm" if votes == "llm" else "recorded",
-        vote_count=vote_count,
-        runs=runs,
-        wording=wording,
-        generic=generic == "on" or (generic == "auto" and votes == "llm"),
-        attributes=attributes,
-        counted="purpose_counts" in files,
-    )
-    _build(files, out, method, engine, stages or out.with_name(f"{out.name}.stages"), clip or [])
+def command_line() -> typer.Typer:
+    """The commands of every benchmark's folder, put together."""
+    line = typer.Typer(cls=OneLine, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    line.callback()(main)
+    for folder in pkgutil.iter_modules(builder.__path__, "builder."):
+        if folder.ispkg and find_spec(f"{folder.name}.commands"):
+            name = folder.name.removeprefix("builder.")
+            commands = importlib.import_module(f"{folder.name}.commands")
+            line.add_typer(commands.app, name=None if name == UNPREFIXED else name)
+    return line
 
 
-@app.command()
-def agreement(
-    stages: Annotated[Path, typer.Argument(help="stages folder of a build with --votes llm")],
-    recorded: Annotated[Path, typer.Argument(help=f"recorded votes ({USUAL_NAMES['votes']})")],
-) -> None:
-    """Print how far a model's votes keep the same actions as the recorded ones."""
-    from builder import votes
-    from builder.annotations import recorded_scores
-
-    typer.echo(votes.agreement(stages, recorded_scores(recorded)))
-
-
-@app.command()
-def explain(
-    id: Annotated[str, typer.Argument(help="of a question, also of one that was not made: CLIP:4:before")],
-    data: Annotated[Path, typer.Option(help="the dataset repo")] = Path("build/easg-bench"),
-    stages: Annotated[Path | None, typer.Option(help="stages folder of its build (DATA.stages)")] = None,
-) -> None:
-    """Print one question's history, from the graph to the row."""
-    from builder.explain import explain as history
-
-    typer.echo(history(id, data, stages or data.with_name(f"{data.name}.stages")))
-
-
-@app.command()
-def read_notebook(
-    file: Annotated[Path, typer.Argument(help="generate_QA.ipynb of fpv-iplab/EASG-bench, with its outputs")],
-    annotations: Annotated[
-        Path | None, typer.Option(help=f"action graphs (beside the notebook: {USUAL_NAMES['annotations']})")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for the two files; without it that of the notebook")] = None,
-) -> None:
-    """Write the recorded votes and purpose counts out of what the public notebook printed."""
-    from builder import notebook
-    from builder.annotations import read_clips
-
-    clips, _ = read_clips(annotations or file.with_name(USUAL_NAMES["annotations"]))
-    votes, counts, warnings = notebook.read_notebook(file, clips)
-    _warn(warnings)
-    _write(out or file.parent, {"votes": votes, "purpose_counts": counts})
-    typer.echo(
-        f"votes of {len(votes['scores']):,} clips, {len(votes['inferred_clips']):,} of them inferred; "
-        f"{sum(counts.values()):,} purpose questions in {len(counts):,} clips"
-    )
-
-
-@app.command()
-def spans(
-    source: Annotated[
-        Path | None,
-        typer.Option(help=f"folder with {USUAL_NAMES['annotations']} and easg_*.pkl; without it that of fetch"),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for the file; without it --source")] = None,
-) -> None:
-    """Write where each clip starts in its video, out of the two frame numberings of the EASG release."""
-    from builder.annotations import read_clips
-    from builder.spans import clip_spans
-    from videoqa.benchmarks.easg.sources import sources_folder
-
-    source = source or sources_folder()
-    clips, _ = read_clips(source / USUAL_NAMES["annotations"])
-    found, warnings = clip_spans(clips, [source / f"easg_{split}.pkl" for split in ("train", "val")])
-    _warn(warnings)
-    _write(out or source, {"spans": found})
-    typer.echo(f"starts of {len(found):,} of {len(clips):,} clips")
-
-
-@app.command("import-grounded")
-def import_grounded(
-    file: Annotated[Path, typer.Argument(help="the authors' file of grounded questions, by clip and frame")],
-    out: Annotated[Path, typer.Option(help="folder for the dataset repo; a former build there is replaced")],
-    narrations: Annotated[Path | None, typer.Option(help=f"text of each clip ({USUAL_NAMES['narrations']})")] = None,
-) -> None:
-    """Make the dataset repo of the authors' own questions, with their wording and groundings as they are."""
-    from builder import grounded_file, repo
-    from easg_bench import TYPES
-
-    counts: Counter[str] = Counter()
-    repo.check_place(out)
-    questions, said = grounded_file.read_rows(file, narrations, counts)
-    rows = {
-        **{kind: [row for row in questions if row["type"] == kind] for kind in TYPES},
-        **repo.derived_rows(questions, [], counts),
-        "narrations": said,
-    }
-    repo.write(out, [rows], [file, *([narrations] if narrations else [])], repo.IMPORTED)
-    typer.echo(f"questions: {', '.join(f'{kind} {len(rows[kind]):,}' for kind in TYPES)}, total {len(questions):,}")
-    for kind, n in sorted((+counts).items()):
-        typer.echo(f"{n:7,}  {kind}")
-    typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
-
-
-@app.command()
-def check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the dataset repo")],
-    every: Annotated[bool, typer.Option("--all", help="print every problem, not the first of each kind")] = False,
-) -> None:
-    """Look for problems: errors, which publish refuses (exit code 1), and warnings."""
-    from builder.check import check as look
-
-    report = look(folder)
-    typer.echo(report.text(None if every else 3))
-    if report.errors:
-        raise typer.Exit(1)
-
-
-@app.command()
-def publish(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the dataset repo")],
-    repo: Annotated[str, typer.Option(help="name on the Hub: ORG/NAME")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be done")] = False,
-) -> None:
-    """Publish the dataset repo on the Hub in one commit; what is the same there stays."""
-    from huggingface_hub import HfApi
-
-    from builder import publish as hub
-    from builder.check import check as look
-
-    report = look(folder)
-    if report.errors:
-        typer.echo(report.text(3))
-        raise BuildError(f"{folder}: not published, for it has {len(report.errors):,} errors")
-    planned = hub.plan(folder, repo, report.rows, HfApi())
-    typer.echo(str(planned))
-    if not dry_run and (address := hub.publish(folder, planned, HfApi())):
-        typer.echo(f"published: {address}")
-
-
-@app.command()
-def stats(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the dataset repo")],
-    out: Annotated[Path | None, typer.Option(help="folder for the picture, statistics.png")] = None,
-) -> None:
-    """Print the dataset's statistics, and draw them."""
-    from builder import stats as numbers
-    from builder.check import rows_of
-    from builder.repo import PICTURE
-
-    rows = rows_of(folder)
-    counted = numbers.count(rows["default"], rows.get("graphs", []))
-    typer.echo(numbers.text(counted))
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        numbers.draw(counted, out / PICTURE)
-        typer.echo(f"wrote {out / PICTURE}")
-
-
-def _write(folder: Path, contents: dict[str, Any]) -> None:
-    """{role: content} as JSON files under their usual names."""
-    from videoqa.files import write_json
-
-    for role, content in contents.items():
-        write_json(folder / USUAL_NAMES[role], content)
-        typer.echo(f"wrote {folder / USUAL_NAMES[role]}")
-
-
-def _warn(warnings: list[str]) -> None:
-    for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
-
-
-def _files(source: Path | None, given: dict[str, Path | None], optional: set[str]) -> dict[str, Path]:
-    """The input files: those given, the others from `source`; the optional ones where they are there."""
-    files = {}
-    for role, path in given.items():
-        if path is None and source is not None and (role not in optional or (source / USUAL_NAMES[role]).exists()):
-            path = source / USUAL_NAMES[role]
-        if path is not None:
-            files[role] = path
-        elif role not in optional:
-            raise BuildError(f"--{role.replace('_', '-')} is missing; give it, or --source for a folder that has it")
-    return files
-
-
-def _build(
-    files: dict[str, Path], out: Path, method: Method, engine: str | None, folder: Path, only: list[str]
-) -> None:
-    from builder import pipeline, repo
-    from builder.annotations import read_clips
-    from easg_bench import TYPES
-
-    repo.check_place(out)  # before the work, not after it
-    if method.uses_model and engine is None:
-        raise BuildError("--engine is missing; it names the language model for what shall not be by record or template")
-    if engine is not None and not method.uses_model:
-        raise BuildError(
-            f"--engine {engine}: nothing here is for a model; say what with --votes llm, --wording llm, ..."
-        )
-    clips, warnings = read_clips(**files)
-    if unknown := sorted({*only} - {clip.uid for clip in clips}):
-        raise BuildError(f"{files['annotations']}: has no clip {unknown[0]}")
-    clips = [clip for clip in clips if not only or clip.uid in only]
-    counts: Counter[str] = Counter()
-    funnel: Counter[str] = Counter()
-    made: Counter[str] = Counter()
-    asked: dict[str, set[str]] = {kind: set() for kind in TYPES}
-
-    def batches(stages: Stages | None) -> Iterator[dict[str, list[Any]]]:
-        found = pipeline.rows(clips, method, stages, counts, funnel)
-        for clip, questions in tqdm(found, desc="clips", unit="clip", total=len(clips)):
-            for row in questions:
-                made[row["type"]] += 1
-                asked[row["type"]].add(clip.uid)
-            yield repo.clip_rows(clip, questions, counts)
-
-    sources = list(files.values())
-    if method.uses_model and engine is not None:
-        from builder.stages import Stages
-
-        with Stages(folder, _engine(engine)) as stages:
-            try:
-                repo.write(out, batches(stages), sources, pipeline.card_text(method, stages.engine.name))
-            finally:
-                typer.echo(f"{pipeline.funnel_text(funnel)}\nstages: {folder}, {stages.asked:,} prompts of this build")
-    else:
-        repo.write(out, batches(None), sources, repo.recorded(method.same_frame))
-
-    typer.echo(f"questions: {', '.join(f'{kind} {made[kind]:,}' for kind in TYPES)}, total {made.total():,}")
-    typer.echo(
-        f"clips: {len(clips):,} annotated, {len(set().union(*asked.values())):,} with questions, "
-        f"{len(set().union(*(asked[kind] for kind in TYPES if kind != 'purpose'))):,} with action questions"
-    )
-    for title, counter in (("made", counts), ("skipped or missing in the input", warnings)):
-        lines = [f"{n:7,}  {kind}" for kind, n in sorted((+counter).items())]
-        typer.echo("\n".join([f"{title}:", *(lines or ["  nothing"])]))
-    typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
-
-
-def _engine(spec: str) -> Engine:
-    from videoqa.engines import open_engine
-
-    try:
-        return open_engine(spec)
-    except (ValueError, OSError, ImportError) as error:
-        raise BuildError(f"--engine {spec}: {error}") from error
-
+app = command_line()
 
 if __name__ == "__main__":
     app(prog_name="python -m builder")

@@ -7,8 +7,8 @@
       gone     data/direct-0d6c7c8a3f52.parquet
       same     statistics.png                       169.3 kB
 
-The commit stands on the revision that the plan was made for: it is made whole or not at all, and not if somebody
-changed the repo meanwhile. Where nothing differs there is no commit.
+The commit is based on the revision that the plan was made for. It succeeds as a whole or not at all, and fails if
+somebody changed the repo in the meantime. Where nothing differs there is no commit.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ from typing import Literal
 
 import httpx
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HFValidationError,
+    RepositoryNotFoundError,
+)
 from huggingface_hub.hf_api import RepoFile
 
-from builder.records import BuildError
+from builder.errors import BuildError
 from builder.repo import MARK, OWN
 
 CARD = "README.md"
@@ -35,7 +40,7 @@ State = Literal["new", "changed", "same", "gone"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What publishing would change. `base` is the remote's revision, None where the repo is not there yet."""
+    """What publishing would change. `base` is the revision on the Hub; None: the repo does not exist yet."""
 
     repo: str
     rows: Mapping[str, int]  # config -> rows
@@ -59,13 +64,15 @@ class Plan:
 
 
 def plan(folder: Path, repo: str, rows: Mapping[str, int], api: HfApi) -> Plan:
-    """Compare the builder's files in `folder` with the Hub's. Raises BuildError where the repo cannot be read, or holds
-    data that this builder did not make."""
+    """The differences between the builder's files in `folder` and those on the Hub.
+
+    Raises BuildError where the repo cannot be read, or holds data that this builder did not make.
+    """
     if MARK not in (folder / CARD).read_text("utf-8", "replace"):
         raise BuildError(f"{folder}: holds a dataset that this builder did not make")
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     local = {name: path for name, path in paths.items() if OWN.fullmatch(name)}
-    with _told(repo):
+    with _refusals_as_lines(repo):
         base, remote = _remote(repo, api)
         theirs = {name for name in remote if OWN.fullmatch(name)}
         if theirs - {CARD} and not _ours(repo, base, remote, api):
@@ -82,10 +89,10 @@ def plan(folder: Path, repo: str, rows: Mapping[str, int], api: HfApi) -> Plan:
 
 
 def publish(folder: Path, planned: Plan, api: HfApi) -> str | None:
-    """Carry the plan out in one commit; its address, or None where nothing differs."""
+    """Carry the plan out in one commit. Returns its address; None where nothing differs."""
     if not planned.changes:
         return None
-    with _told(planned.repo):
+    with _refusals_as_lines(planned.repo):
         base = planned.base
         if base is None:
             api.create_repo(planned.repo, repo_type="dataset", private=True, exist_ok=True)
@@ -127,8 +134,8 @@ def _same(path: Path, remote: RepoFile) -> bool:
 
 
 @contextmanager
-def _told(repo: str) -> Iterator[None]:
-    """The Hub's refusals as one line for people."""
+def _refusals_as_lines(repo: str) -> Iterator[None]:
+    """Turns the Hub's errors into a BuildError."""
     try:
         yield
     except EntryNotFoundError as error:
@@ -141,9 +148,9 @@ def _told(repo: str) -> Iterator[None]:
             404: "; there is no such name, or the token may not see it",
             412: "; somebody changed it meanwhile, plan again",
         }.get(status, "")
-        said = error.server_message or str(error).splitlines()[0]
-        raise BuildError(f"{repo}: the Hub refuses ({status}): {said}{hint}") from error
+        reason = error.server_message or str(error).splitlines()[0]
+        raise BuildError(f"{repo}: the Hub refuses ({status}): {reason}{hint}") from error
     except (httpx.HTTPError, OSError) as error:
         raise BuildError(f"{repo}: the Hub cannot be reached: {error}") from error
-    except ValueError as error:  # a name that the Hub does not allow
+    except HFValidationError as error:  # a name that the Hub does not allow
         raise BuildError(f"{repo}: {error}") from error

@@ -34,13 +34,13 @@ Track = list[tuple[int, int, Box, Box]]  # from frame, to frame, box there, box 
 
 def tracks(graphs: list[dict[str, Any]]) -> dict[str, Track]:
     """Thing -> how it moves, one entry for each stretch pre..pnr and pnr..post; frames of the full video."""
-    found: dict[str, Track] = defaultdict(list)
+    by_thing: dict[str, Track] = defaultdict(list)
     for graph in graphs:
         for begin, end in (("pre", "pnr"), ("pnr", "post")):
             first, last = graph["groundings"][begin], graph["groundings"][end]
             for name in first.keys() & last.keys():
-                found[name].append((graph[begin], graph[end], _edges(first[name]), _edges(last[name])))
-    return {name: sorted(found[name]) for name in sorted(found)}
+                by_thing[name].append((graph[begin], graph[end], _edges(first[name]), _edges(last[name])))
+    return {name: sorted(by_thing[name]) for name in sorted(by_thing)}
 
 
 def _edges(box: dict[str, float]) -> Box:
@@ -80,14 +80,14 @@ def draw(clip: dict[str, Any], moving: dict[str, Track], frame: float) -> Image.
     scale = HEIGHT / clip["H"]
     picture = Image.new("RGB", (_width(clip), HEIGHT), BACKGROUND)
     pen = ImageDraw.Draw(picture)
-    seen = [(name, box) for name, track in moving.items() if (box := place(name, track, frame))]
+    visible = [(name, box) for name, track in moving.items() if (box := place(name, track, frame))]
     colours = dict(zip(moving, (COLOURS[i % len(COLOURS)] for i in range(len(moving))), strict=True))
-    for name, box in sorted(seen, key=lambda item: ("hand" in item[0], -item[1][2] * item[1][3], item[0])):
+    for name, box in sorted(visible, key=lambda item: ("hand" in item[0], -item[1][2] * item[1][3], item[0])):
         left, top, width, height = (edge * scale for edge in box)
         # a hand is a ring, so that what it holds stays visible
         look = {"outline": SKIN, "width": 4} if "hand" in name else {"fill": colours[name], "outline": INK}
         pen.rounded_rectangle((left, top, left + width, top + height), radius=3, **look)
-    for name, box in seen:
+    for name, box in visible:
         label = _label(name)
         left = min(round(box[0] * scale) + 4, picture.width - label.width)
         picture.paste(INK, (left, round(box[1] * scale) + 2), label)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from builder.__main__ import USUAL_NAMES
+from builder.easg.annotations import USUAL_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 settings.register_profile("busy", deadline=None)  # a slow machine is no failure

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.annotations import read_clips
+from builder.easg.annotations import read_clips
 from videoqa.benchmarks.easg.match import PARTS, bases, match, match_scores, split_action, words
 from videoqa.benchmarks.easg.published import TYPES
 

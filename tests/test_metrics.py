@@ -485,7 +485,7 @@ def test_the_training_example_of_the_readme_runs(
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    from builder.__main__ import build
+    from builder.easg.commands import build
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_vision)
     config = LlamaConfig(

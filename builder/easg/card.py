@@ -1,0 +1,154 @@
+"""The dataset's card, README.md of its repo: the head that declares the configs, and the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+
+from huggingface_hub import DatasetCardData
+
+from builder.easg.questions import SameFrame
+from builder.repo import MARK, PICTURE, file_sha256
+from easg_bench import TYPES
+
+
+def recorded(same_frame: SameFrame) -> str:
+    """The card's paragraph on how the questions were made, for a build from recorded votes."""
+    return RECORDED.format(same_frame=SAME_FRAME_NOTES[same_frame])
+
+
+def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
+    """The whole card, from the path of each config's data file in the repo and its number of rows.
+
+    `sources` are the files that the rows were made from, `made` is the paragraph about how.
+    """
+    paths = {
+        "default": [files[kind] for kind in TYPES if kind in files],
+        **{config: [path] for config, path in files.items()},
+    }
+    front = DatasetCardData(
+        pretty_name="EASG-Bench questions",
+        language="en",
+        license="other",
+        task_categories=["video-text-to-text", "question-answering"],
+        tags=["egocentric-video", "scene-graphs", "ego4d"],
+        configs=[
+            {"config_name": config, "data_files": [{"split": "test", "path": path}]} for config, path in paths.items()
+        ],
+    ).to_yaml()
+    n = {**sizes, "default": sum(sizes[kind] for kind in TYPES)}
+    counts = "\n".join(f"| `{config}` | {n[config]:,} | {CONFIG_NOTES[config]} |" for config in paths)
+    columns = "\n".join(f"| `{name}` | {note} |" for name, note in COLUMN_NOTES.items())
+    inputs = "\n".join(f"- `{path.name}`, sha256 `{file_sha256(path)}`" for path in sources)
+    return CARD.substitute(
+        front=front, mark=MARK, counts=counts, columns=columns, inputs=inputs, made=made, picture=PICTURE
+    )
+
+
+CONFIG_NOTES = {
+    "default": "all questions",
+    "purpose": "what an object was used for, or what was done with it",
+    "direct": "the object of an action",
+    "indirect": "where, with what, into what",
+    "before": "the action before the one named",
+    "after": "the action after the one named",
+    "unambiguous": "the questions that no second action of the clip answers differently, by exact strings",
+    "language_neutral": "`<region n>` in place of each object that has a box: the n-th of `evidence`",
+    "narrations": "one row per clip: the timestamped narrations",
+    "graphs": "one row per annotated action: triplets, boxes, uniqueness vote",
+}
+COLUMN_NOTES = {
+    "id": "`<clip>:<graph index>:<type>` (imported: `f` and the frame for the index), behind `indirect` the relation's "
+    "number; `<clip>:purpose:<object>`",
+    "clip": "uid of the Ego4D clip",
+    "video": "uid of the full Ego4D video that the clip is from",
+    "type": "purpose, direct, indirect, before or after",
+    "question": "one question; the actor is the camera wearer",
+    "answer": 'the annotation\'s own words: an object, a relation ("from table") or an action ("pick jug")',
+    "choices": "multiple choice only; null here",
+    "gold": "index into `choices`; null here",
+    "context": "the clip's narrations with their seconds in the full video, for the judge; may be empty",
+    "frame": "point of no return of the asked action, a frame of the full video (30 fps); null for purpose",
+    "start_s": "precondition of the asked action, seconds of the full video; null for purpose",
+    "end_s": "postcondition of the asked action, seconds of the full video; null for purpose",
+    "clip_start_s": "where a file of the clip alone starts in the full video; null where unknown",
+    "evidence": "what the pair names: graph (uid), frame, seconds, object, box (left, top, right, bottom; 0..1), "
+    "attribute (an adjective from the narrations; null where none was asked for or found)",
+}
+RECORDED = """\
+An action is asked if it occurs once in its clip and the recorded uniqueness vote is below 0.5. {same_frame}
+The selection and the answers follow the EASG-Bench paper; **the wording is by template**, so questions read
+differently from the paper's, which a language model wrote. A template purpose in particular is not the paper's: it
+says what the annotated actions say of the object, not why somebody might have done it. Attributes of objects are
+not included, and the paper's filter of generic questions has no public code and is not applied."""
+IMPORTED = """\
+The questions are the authors' own, with their wording and groundings as they are in the file above. It does not say
+from which video a clip is, nor where clip and action begin, so `video` is empty and these seconds are null; and it has
+no action graphs, so there are no configs `graphs` and `unambiguous`."""
+SAME_FRAME_NOTES = {
+    "last": "Of two asked actions of a clip with the same point of no return only the later is kept, as in the paper.",
+    "all": "Two asked actions of a clip with the same point of no return are both kept; the paper keeps the later.",
+}
+CARD = Template("""\
+---
+$front
+---
+$mark
+
+# EASG-Bench questions
+
+Open questions about egocentric clips, made from action scene graphs: what an object was for, what was acted on,
+where or with what, what was done right before and right after. A model's answers are rated by an LLM judge that
+reads the clip's narrations; the ratings are reported relative to what the same judge gives the true answers.
+
+```python
+from datasets import load_dataset
+
+rows = load_dataset("path/of/this/folder", "direct", split="test")
+```
+
+| config | rows | what |
+|---|---|---|
+$counts
+
+All configs have one split, `test`: nothing here is meant for training.
+
+## Columns of the questions
+
+| column | what |
+|---|---|
+$columns
+
+`frame / 30` is a second of the full video; subtract `clip_start_s` for a second of the clip's own file.
+
+## How it was made
+
+Built by the `builder` of the project easg-bench from
+
+$inputs
+
+$made
+
+Some questions have more than one right answer: "What did the camera wearer pick up from the plate?", where two things
+were. The config `unambiguous`, where there is one, leaves them out: one text asked twice in a clip with different
+answers; a direct question whose verb and relations, or an indirect one whose verb and object, are those of a second
+action of the clip too; and a before or after question whose answer is the asked action itself. Scores on it compare
+with those of others on it only.
+
+The config `language_neutral` has the questions whose text names an object that has a box, with `<region 1>` for its
+name; `evidence` holds its box (the largest, where a purpose has several), `question_coordinates` says it in words, and
+the answer stays as it is.
+
+![Questions by type, lengths, and what is annotated]($picture)
+
+## Rights
+
+The videos are not part of this dataset. Where the annotations above are those of EASG (fpv-iplab/EASG), they describe
+Ego4D videos: for these, get and keep to the Ego4D licence. The terms of the annotations and narrations are those of
+the files they came from.
+
+## Citing
+
+Cite the EASG-Bench paper (arXiv 2506.05787), and EASG and Ego4D, whose annotations and videos it stands on.
+""")
