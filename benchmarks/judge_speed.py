@@ -36,10 +36,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import easg_bench
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
-from videoqa.judge import SCORE_LINE_TOKENS, Item, Judge, prompt
+from videoqa.judge import SCORE_LINE_TOKENS, Judge, prompt
 from videoqa.reply import Verdict
 from videoqa.rows import Row, sample
 from videoqa.rubric import Rubric, read_rubric
+from videoqa.scorer import Item
 
 DATA = Path(__file__).resolve().parents[1] / "build" / "easg-bench"
 REFERENCE_TOKENS = 256

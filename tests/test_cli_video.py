@@ -111,11 +111,11 @@ def test_shards_of_different_runs_are_told_apart(tmp_path: Path) -> None:
 
 def test_every_clip_is_in_one_shard() -> None:
     rows = [{"clip": f"c{n // 3}", "id": n} for n in range(30)]
-    parts = [shard(rows, f"{n}/4") for n in range(1, 5)]
+    parts = [part_of(rows, f"{n}/4") for n in range(1, 5)]
     assert sorted(row["id"] for part in parts for row in part) == list(range(30))
     for part in parts:
         assert all(sum(row["clip"] == other["clip"] for other in part) == 3 for row in part)
-    assert shard(rows, None) == rows
+    assert part_of(rows, None) == rows
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])

@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.engines import Conversation, Reply, open_engine
 from videoqa.engines.server import EndpointError, ServerEngine, _seconds, _share
-from videoqa.judge import Item, Judge
+from videoqa.judge import Judge
+from videoqa.scorer import Item
 
 DIGITS = [str(n) for n in range(1, 11)]
 KEY = "sk-secret-0123456789"

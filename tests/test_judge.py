@@ -19,9 +19,10 @@ from public_script import script_scores
 from scripted import Scripted
 
 from videoqa.benchmarks.easg.rubrics import OURS, read_as_script, rubric_file
-from videoqa.judge import QUOTE, Item, Judge, harmless, prompt, quoted
+from videoqa.judge import QUOTE, Judge, harmless, prompt, quoted
 from videoqa.reply import Verdict, read_reply, without_thinking
 from videoqa.rubric import Rubric, Sampling
+from videoqa.scorer import Item
 from videoqa.scores import Calibration, Scored, summarize
 
 WORLDQA = Rubric(

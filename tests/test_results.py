@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from videoqa.benchmarks.easg.published import TYPES
-from videoqa.hosts.lighteval.results import from_lighteval
-from videoqa.results import MAX_BYTES, files, parse, read, read_each
+from videoqa.hosts.lighteval.results import from_lighteval, read_each
+from videoqa.results import MAX_BYTES, files, parse, read
 from videoqa.scores import Calibration, Scored, summarize
 
 

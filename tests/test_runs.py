@@ -28,10 +28,11 @@ from scripted import Scripted
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.files import Lines, write_json, write_text
-from videoqa.judge import Item, Judge
+from videoqa.judge import Judge
 from videoqa.reply import Verdict
 from videoqa.rows import revision, sample
 from videoqa.runs import Run, RunMismatch, answer_rows, judge_rows, result
+from videoqa.scorer import Item
 from videoqa.store import VerdictStore, line_of, prompt_hash, rate_once, verdict_of
 
 HERE = Path(__file__).parent

@@ -21,6 +21,7 @@ from typing import Any
 from videoqa.engines import Conversation, Engine, Reply
 from videoqa.errors import UserError
 from videoqa.frames import VideoError
+from videoqa.regions import with_regions
 from videoqa.rows import Row
 from videoqa.videos import Shown, Videos
 
@@ -138,7 +139,7 @@ def _watched(rows: Sequence[Row], videos: Videos) -> Iterator[tuple[dict[int, Sh
         of_clip: dict[int, Shown] = {}
         for index in indices:
             try:
-                of_clip[index] = videos.marked(rows[index], found)
+                of_clip[index] = with_regions(rows[index], found, videos)
             except VideoError as error:
                 failed[index] = Answer(None, VIDEO_ERROR + str(error))
         pictures = {id(image): image for one in of_clip.values() for image in one.images}

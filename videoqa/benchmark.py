@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from videoqa.asking import Way
     from videoqa.engines import Engine
     from videoqa.imported import Reader
-    from videoqa.reply import Scorer
     from videoqa.rows import Row
     from videoqa.rubric import Rubric
+    from videoqa.scorer import Scorer
     from videoqa.scores import Calibration, Measure
 
 AVERAGE = "Avg."  # the last column of every table

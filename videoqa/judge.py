@@ -23,6 +23,7 @@ from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
 from videoqa.errors import UserError
 from videoqa.reply import Verdict, behind_thinking, read_reply, without_thinking
 from videoqa.rubric import FIELDS, Rubric, Sampling
+from videoqa.scorer import Item
 
 Mode = Literal["paper", "score", "dist"]
 SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a line without a score is not waited for
@@ -32,18 +33,6 @@ _MARK = str.maketrans("[【［⟦⁅﹇]】］⟧⁆﹈", "((((((" + "))))))")
 _SCORE_LINE = re.compile(r"^(\W*(?:score|rating|grade)\s*[:=])\W*\d+(?:\.\d+)?", re.I)
 QUOTE = "The student writes: "
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One answer to be rated. `context` may be empty; `prediction` None or blank means that there is no answer."""
-
-    question: str
-    answer: str | None
-    prediction: str | None
-    context: str = ""
-    choices: tuple[str, ...] = ()  # multiple choice only
-    gold: int | None = None
 
 
 def harmless(text: str, one_line: bool) -> str:

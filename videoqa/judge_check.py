@@ -24,10 +24,11 @@ from functools import cache
 from typing import Any
 
 from videoqa.errors import UserError
-from videoqa.judge import Item, Judge, prompt
+from videoqa.judge import Judge, prompt
 from videoqa.reply import Verdict
 from videoqa.rows import Row
 from videoqa.rubric import FIELDS, Rubric
+from videoqa.scorer import Item
 
 # What each kind of answer is, and whether its order against the ground truth is known.
 KINDS = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from videoqa.judge import Item, Judge
-from videoqa.reply import Scorer, Verdict
+from videoqa.judge import Judge
+from videoqa.reply import Verdict
 from videoqa.rows import Row, revision
+from videoqa.scorer import Item, Scorer
 from videoqa.scores import Calibration, Scored, Scores
 from videoqa.store import VerdictStore, rate_once
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from videoqa.frames import Policy, VideoError, read_frames
 from videoqa.rows import Row
-from videoqa.videos import Source, find_video, video_files
+from videoqa.videos import Shown, Source, Videos, find_video, video_files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -84,6 +84,17 @@ def marked_frames(row: Row, source: Source) -> list[Marked]:
         (image,) = read_frames(source.path, Policy(seconds=(0.0,)), start_s=second).images
         marked.append(Marked(draw_boxes(image, boxes), number, second, tuple(label for label, _ in boxes)))
     return marked
+
+
+def with_regions(row: Row, shown: Shown, videos: Videos) -> Shown:
+    """The clip's frames and, for a language-neutral row, among them those with its regions. Raises VideoError."""
+    if not row.get("question_coordinates"):
+        return shown
+    source = videos.source(row)
+    drawn = [(m.second - source.start_s, " and ".join(m.labels), m.image) for m in marked_frames(row, source)]
+    plain = [(second, "", image) for second, image in zip(shown.seconds, shown.images, strict=True)]
+    seconds, marks, images = zip(*sorted([*plain, *drawn], key=lambda frame: frame[:2]), strict=True)
+    return replace(shown, images=list(images), seconds=list(seconds), marks=list(marks))
 
 
 def save_frames(row: Row, videos: str | Path, out: Path, clip_end_s: float | None) -> list[Path]:

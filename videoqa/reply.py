@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
 
 from videoqa.errors import UserError
 from videoqa.rubric import Rubric
-
-if TYPE_CHECKING:
-    from videoqa.judge import Item
 
 STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error")
 
@@ -35,28 +30,6 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise UserError(f"status {self.status!r}: allowed are {', '.join(STATUSES)}")
-
-
-class Scorer(Protocol):
-    """What turns an answer into a verdict: a judge, or the comparison of a letter with the right one."""
-
-    @property
-    def key(self) -> str:
-        """Names everything that moves a score: verdicts of two keys are never mixed."""
-        ...
-
-    @property
-    def needs_truth(self) -> bool:
-        """Whether the ground truth is rated as well, so that its own score is known."""
-        ...
-
-    def rate(self, items: Sequence[Item]) -> Iterator[tuple[int, Verdict]]:
-        """The verdict on each item with its index, as they are known."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """What a result says of it: at least `key`."""
-        ...
 
 
 _ZERO_WIDTH = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")

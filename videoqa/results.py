@@ -260,17 +260,6 @@ def read(path: str | Path) -> Result:
         return parse(file.read(MAX_BYTES + 1), str(path))
 
 
-def read_each(path: str | Path) -> list[Result]:
-    """The results in a file: one of a run, or one for each prompt of a lighteval run (results_*.json)."""
-    path = Path(path)
-    if not path.name.startswith("results_"):
-        return [read(path)]
-    with path.open("rb") as file:
-        from videoqa.hosts.lighteval.results import from_lighteval
-
-        return from_lighteval(file.read(MAX_BYTES + 1), path.name)
-
-
 def files(folder: str | Path) -> list[Path]:
     """The result files of a run folder, the first judge's first; a file stands for itself."""
     folder = Path(folder)

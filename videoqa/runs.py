@@ -30,8 +30,9 @@ from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
 from videoqa.rating import Of, rate, summarize
-from videoqa.reply import Scorer, Verdict
+from videoqa.reply import Verdict
 from videoqa.rows import Row, revision, sample, shard
+from videoqa.scorer import Scorer
 from videoqa.scores import Scored, each_once
 from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
 from videoqa.videos import Videos

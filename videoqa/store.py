@@ -12,8 +12,9 @@ from typing import Any
 from videoqa.engines import Conversation
 from videoqa.errors import UserError
 from videoqa.files import Lines, short_hash
-from videoqa.judge import Item, Judge
+from videoqa.judge import Judge
 from videoqa.reply import Verdict
+from videoqa.scorer import Item
 
 VERDICT_KINDS = {
     **{"id": str, "of": str, "judge": str, "status": str, "explanation": str, "raw": str},

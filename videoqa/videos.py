@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -147,23 +147,13 @@ class Videos:
         """`rows` are all questions of the data set: where only a full video is there, a clip ends with its last one."""
         return cls(video_files(folder), policy, clip_ends(rows))
 
+    def source(self, row: Row) -> Source:
+        """The file of the row's clip. Raises VideoError."""
+        return find_video(self.files, row["clip"], row["video"], row["clip_start_s"], self.ends.get(row["clip"]))
+
     def frames(self, row: Row) -> Shown:
         """The frames of the row's clip. Raises VideoError."""
-        clip = row["clip"]
-        source = find_video(self.files, clip, row["video"], row["clip_start_s"], self.ends.get(clip))
+        source = self.source(row)
         found = read_frames(source.path, self.policy, source.start_s, source.end_s)
         seconds = [second - source.start_s for second in found.seconds]
         return Shown(found.images, seconds, source.path.name, found.warning)
-
-    def marked(self, row: Row, shown: Shown) -> Shown:
-        """The clip's frames and, for a language-neutral row, among them those with its regions. Raises VideoError."""
-        if not row.get("question_coordinates"):
-            return shown
-        clip = row["clip"]
-        source = find_video(self.files, clip, row["video"], row["clip_start_s"], self.ends.get(clip))
-        from videoqa.regions import marked_frames  # which finds files by this module
-
-        drawn = [(m.second - source.start_s, " and ".join(m.labels), m.image) for m in marked_frames(row, source)]
-        plain = [(second, "", image) for second, image in zip(shown.seconds, shown.images, strict=True)]
-        seconds, marks, images = zip(*sorted([*plain, *drawn], key=lambda frame: frame[:2]), strict=True)
-        return replace(shown, images=list(images), seconds=list(seconds), marks=list(marks))

@@ -21,10 +21,10 @@ from videoqa.errors import UserError
 from videoqa.files import short_hash, write_json
 from videoqa.judge import Judge
 from videoqa.rating import item_of
-from videoqa.reply import Scorer
 from videoqa.rows import Row, revision, sample
 from videoqa.rows import shard as part_of
 from videoqa.runs import NOT_ASKED, Run, answer_rows, judge_rows, load_rows, merge_runs, opened_data, result, rows_of
+from videoqa.scorer import Scorer
 from videoqa.store import VerdictStore, default_store, line_of
 from videoqa.videos import Videos
 

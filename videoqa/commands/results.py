@@ -12,6 +12,7 @@ from videoqa import report as reports
 from videoqa import results, scores
 from videoqa import submit as submission
 from videoqa.files import write_text
+from videoqa.hosts.lighteval.results import read_each
 from videoqa.rating import calibration, scored
 from videoqa.runs import Run, RunMismatch, rows_of
 
@@ -23,11 +24,11 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with scores.")],
     html: Annotated[Path | None, typer.Option(help="Write one HTML file with tables, charts and answers.")] = None,
     form: Annotated[
-        Literal["table", "markdown", "latex", "csv"], typer.Option("--format", help="latex: the paper's Table 2.")
+        Literal["table", "markdown", "latex", "csv"], typer.Option("--format", help="latex: as papers print it, with booktabs.")
     ] = "table",
 ) -> None:
     """Print the scores of runs beside the paper's, or write a report of them."""
-    read = [(path, one) for folder in runs for path in results.files(folder) for one in results.read_each(path)]
+    read = [(path, one) for folder in runs for path in results.files(folder) for one in read_each(path)]
     if html is not None:
         opened = {path: Run(path.parent) for path, _ in read}
         views = [reports.View.of(opened[path], one) for path, one in read]
@@ -63,7 +64,7 @@ def submit(
     from huggingface_hub import HfApi
 
     bundles: list[tuple[bytes, bytes | None]] = []
-    for one in (one for path in results.files(run_folder) for one in results.read_each(path)):
+    for one in (one for path in results.files(run_folder) for one in read_each(path)):
         answers = None
         if run_folder.is_dir():
             run, key = Run(run_folder), one.scorer
@@ -83,7 +84,7 @@ def card(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file.")],
 ) -> None:
     """Print the run's `model-index` entry, for the head of the model's card."""
-    print(submission.card([one for path in results.files(run_folder) for one in results.read_each(path)]))
+    print(submission.card([one for path in results.files(run_folder) for one in read_each(path)]))
 
 
 @app.command()

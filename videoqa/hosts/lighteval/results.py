@@ -6,15 +6,25 @@ import hashlib
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 from videoqa.benchmark import Track
 from videoqa.errors import UserError
 from videoqa.hosts.lighteval import families
-from videoqa.results import FORMAT, LONGEST, Result, parse, short
+from videoqa.results import FORMAT, LONGEST, MAX_BYTES, Result, parse, read, short
 
 _TASK = re.compile(r"(?P<family>\w+):(?P<type>[\w-]+)(\|\d+)?")
 _AVERAGE = "_average"
+
+
+def read_each(path: str | Path) -> list[Result]:
+    """The results in a file: one of a run, or one for each family of our tasks in lighteval's results_*.json."""
+    path = Path(path)
+    if not path.name.startswith("results_"):
+        return [read(path)]
+    with path.open("rb") as file:
+        return from_lighteval(file.read(MAX_BYTES + 1), path.name)
 
 
 def from_lighteval(text: bytes, name: str) -> list[Result]:

@@ -47,7 +47,8 @@ from videoqa.errors import UserError
 from videoqa.frames import DEFAULT, Policy
 from videoqa.hosts.lighteval import families, metric_name
 from videoqa.rating import Of, rate
-from videoqa.reply import Scorer, Verdict
+from videoqa.reply import Verdict
+from videoqa.scorer import Scorer
 from videoqa.scores import Calibration, Scored
 from videoqa.store import VerdictStore, default_store, line_of
 from videoqa.videos import clip_ends
