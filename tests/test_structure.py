@@ -14,7 +14,7 @@ import pytest
 import typer
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = {"easg_bench", "videoqa", "builder", "metrics", "tasks", "space", "demo", "benchmarks", "tests"}
+OURS = {"easg_bench", "videoqa", "builder", "metrics", "tasks", "space", "demo", "speed", "tests"}
 MAY_IMPORT = {
     "easg_bench": {"videoqa"},
     "videoqa": {"videoqa"},

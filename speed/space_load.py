@@ -1,6 +1,6 @@
 """The Space under load, on this machine alone: 2,000 result files of 60 models, then 50 viewers for a minute.
 
-    python benchmarks/space_load.py [--viewers 50] [--seconds 60]
+    python speed/space_load.py [--viewers 50] [--seconds 60]
 
 A viewer fetches the page, then filters the leaderboard again and again with a second between. Printed: how long reading
 the files and a filter take in the process, what the viewers waited (median, 95th percentile), errors, and the server's

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Judge speed on CUDA, a text run and a vision run, in at most 8 minutes, without a network.
 #
-#   benchmarks/gpu_run.sh [OUT]        OUT (default build/gpu) gets the logs and summary.txt
+#   speed/gpu_run.sh [OUT]        OUT (default build/gpu) gets the logs and summary.txt
 #
 # Carried to the machine: the checkout, a Python with the packages (PYTHON, default .venv/bin/python or python3), and the
 # judge's folder (JUDGE, default build/models/smollm2; made here where demo/model.py can). VISION is a vision model's
@@ -49,7 +49,7 @@ for prompt in frames two-stage; do
         --frames uniform:8 --out "$out/$prompt" "${how[@]}"
 done
 bench report report "$out/text" "$out/frames" "$out/two-stage"
-step judge-speed "$python" benchmarks/judge_speed.py --model "$judge" --data "$data" --dtype bfloat16 \
+step judge-speed "$python" speed/judge_speed.py --model "$judge" --data "$data" --dtype bfloat16 \
     --device cuda ${RUBRIC:+--rubric "$RUBRIC"}
 
 echo "in all $SECONDS s; logs in $out" | tee -a "$summary"

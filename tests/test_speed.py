@@ -1,4 +1,4 @@
-"""benchmarks/judge_speed.py runs on a tiny model and its check can fail; the figures themselves are for real models."""
+"""speed/judge_speed.py runs on a tiny model and its check can fail; the figures themselves are for real models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import judge_speed
+from speed import judge_speed
 from videoqa.reply import Verdict
 
 

@@ -1,6 +1,6 @@
 """What the judge costs beside the plain way: one row at a time, the whole reply with its explanation.
 
-    python benchmarks/judge_speed.py --model build/models/smollm2 --dtype bfloat16 --rubric FILE
+    python speed/judge_speed.py --model build/models/smollm2 --dtype bfloat16 --rubric FILE
 
 Same rows, same weights, same process. The reference is transformers' own `generate` on one prompt after the other,
 sampled at the rubric's temperature and top_p, cut at 256 new tokens. It runs once; the spread of a ratio is a

@@ -1,6 +1,6 @@
 """What videoqa.frames costs beside plain PyAV, on a file like an EASG clip (3 minutes, 1440x1080, H.264, 30 fps).
 
-    python benchmarks/frames_speed.py
+    python speed/frames_speed.py
 
 Makes the file in a temporary folder (a minute). Then, in turns and in this process: 8 frames by `read_frames`, and the
 same 8 by a bare loop of seek and decode with the same threads; then 128 frames (fps:1:128) by both. Memory is the peak
