@@ -34,12 +34,12 @@ from scipy.stats import bootstrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import easg_bench
-from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.benchmarks.easg import rubric as named_rubric
 from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
 from videoqa.judge import SCORE_LINE_TOKENS, Judge, prompt
 from videoqa.reply import Verdict
 from videoqa.rows import Row, sample
-from videoqa.rubric import Rubric, read_rubric
+from videoqa.rubric import Rubric
 from videoqa.scorer import Item
 
 DATA = Path(__file__).resolve().parents[1] / "build" / "easg-bench"
@@ -290,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     torch.set_num_threads(options.threads)
     items = pick(list(easg_bench.load(options.data)), options.clips, per_clip)
-    rubric = OURS if options.rubric == "ours" else read_rubric(options.rubric)
+    rubric = named_rubric(options.rubric)
     rubric = replace(rubric, sampling=replace(rubric.sampling, max_new_tokens=REFERENCE_TOKENS))
     engine = TransformersEngine(
         options.model, dtype=options.dtype, device=options.device, batch_size=options.batch_size

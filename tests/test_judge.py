@@ -51,11 +51,9 @@ def paper(tmp_path: Path) -> Rubric:
     return rubric_file(path)
 
 
-def item(prediction: str | None = "a cup", **fields: str) -> Item:
-    return Item(
-        **{"question": "What was lifted?", "answer": "the jug", "context": "C lifts a jug.", **fields},
-        prediction=prediction,
-    )
+def item(prediction: str | None = "a cup", **fields: Any) -> Item:
+    given: dict[str, Any] = {"question": "What was lifted?", "answer": "the jug", "context": "C lifts a jug.", **fields}
+    return Item(prediction=prediction, **given)
 
 
 # -- the reader -------------------------------------------------------------------------------------------------------

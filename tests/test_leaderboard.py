@@ -250,9 +250,9 @@ def test_the_demos_results_are_of_the_demos_questions(demo_data: Path) -> None:
     space/demo`, and remove the old ones."""
     from videoqa.rows import revision
 
-    revision = revision(list(easg_bench.load(demo_data)))
+    now = revision(list(easg_bench.load(demo_data)))
     board = leaderboard.load(Path(app.DEMO))
-    assert not board.refused and {e.result.data.revision for e in board.entries} == {revision}
+    assert not board.refused and {e.result.data.revision for e in board.entries} == {now}
 
 
 # -- uploads ----------------------------------------------------------------------------------------------------------

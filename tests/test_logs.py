@@ -76,7 +76,7 @@ def test_a_finished_run_becomes_a_run_folder_with_its_first_judge(tmp_path: Path
     assert answers[ROWS[2]["id"]]["error"] == "video_error: x"
     (file,) = results.files(run.folder)
     found = results.read(file)
-    assert found.avg.value == pytest.approx(75.0) and found.avg.n == 3 and found.judge.key == FIRST.key
+    assert found.avg.value == pytest.approx(75.0) and found.avg.n == 3 and found.scorer == FIRST.key
 
 
 def test_rejudging_loads_no_model_and_keeps_both_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +95,9 @@ def test_rejudging_loads_no_model_and_keeps_both_results(tmp_path: Path, monkeyp
         assert done.exit_code == 0, done.output
     assert opened == ["second", "second"]
     both = [results.read(file) for file in results.files(tmp_path / "run")]
-    assert [one.judge.model for one in both] == ["first", "second"]
+    assert [one.judge and one.judge.model for one in both] == ["first", "second"]
     assert [one.avg.value for one in both] == pytest.approx([75.0, 40.0])
-    assert all("easg-bench-" in one.judge.rubric for one in both)
+    assert all(one.judge and "easg-bench-" in one.judge.rubric for one in both)
     assert both[0].data.revision == both[1].data.revision
 
 

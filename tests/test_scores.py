@@ -22,6 +22,7 @@ from public_script import script_scores
 
 import videoqa.scores
 from videoqa import scores
+from videoqa.benchmark import Published
 from videoqa.benchmarks.easg.published import (
     PAPER_CALIBRATION,
     PAPER_KEY,
@@ -120,7 +121,7 @@ def test_the_ground_truth_under_its_own_calibration_scores_100() -> None:
 
 
 @pytest.mark.parametrize("row", [*PAPER_TABLE2, *PAPER_TABLE3], ids=lambda row: f"{row.model}-{row.way}")
-def test_the_papers_averages_are_plain_means_of_its_types(row: videoqa.scores.PaperRow) -> None:
+def test_the_papers_averages_are_plain_means_of_its_types(row: Published) -> None:
     assert row.avg == pytest.approx(statistics.fmean(row.scores.values()), abs=0.0101)
     assert row.kind in {"language-only", "video"}
 

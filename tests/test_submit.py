@@ -41,7 +41,7 @@ def api(hub: HubServer) -> HfApi:
 def bundle(folder: Path) -> tuple[bytes, bytes]:
     run, result = Run(folder), read(folder / "scores.json")
     rows = list(easg_bench.load(run.config["data"]))
-    key = result.judge.key
+    key = result.scorer
     table = submit.answer_table(rows, run.answers(), run.verdicts(key, "answer"), run.verdicts(key, "truth"))
     return submit.published(result.model_dump(mode="json")), submit.answer_bytes(table)
 

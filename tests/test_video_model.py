@@ -17,7 +17,7 @@ from lighteval.models.model_loader import load_custom_model
 from lighteval.tasks.requests import Doc
 
 from tests.scripted import Scripted
-from videoqa import lighteval_model
+from videoqa.hosts.lighteval import model as lighteval_model
 from videoqa.hosts.lighteval.model import VideoModel
 
 FILE = Path(__file__).resolve().parents[1] / "tasks" / "video_model.py"

@@ -228,9 +228,9 @@ class View:
     def histogram(self) -> dict[float, int]:
         """How many answers got each score of the scale; an expected score counts to the nearest one."""
         counts = dict.fromkeys(self.scale(), 0)
-        for verdict in self.verdicts.values():
-            if verdict.score is not None:
-                counts[min(counts, key=lambda value: abs(value - verdict.score))] += 1
+        for score in (verdict.score for verdict in self.verdicts.values()):
+            if score is not None:
+                counts[min(counts, key=lambda value: abs(value - score))] += 1
         return counts
 
     def likelihoods(self, verdict: Verdict) -> list[tuple[float, float]]:

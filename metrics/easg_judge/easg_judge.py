@@ -10,6 +10,7 @@ import datasets
 import evaluate
 
 from videoqa.benchmarks.easg import EASG  # From: easg-bench
+from videoqa.benchmarks.easg import rubric as named_rubric  # From: easg-bench
 from videoqa.columns import checked_columns  # From: easg-bench
 from videoqa.engines import open_engine  # From: easg-bench
 from videoqa.judge import Judge  # From: easg-bench
@@ -140,7 +141,7 @@ def _judge(engine, mode, sampling, rubric):
         raise ValueError("easg_judge needs a judge: engine=, an engine of videoqa.engines or the spec of one")
     if isinstance(engine, str | os.PathLike):
         engine = _opened(os.fspath(engine))
-    return Judge(engine, rubric if isinstance(rubric, Rubric) else EASG.rubric(rubric), mode, sampling)
+    return Judge(engine, rubric if isinstance(rubric, Rubric) else named_rubric(rubric), mode, sampling)
 
 
 def _constants(calibration, key, types):

@@ -24,7 +24,8 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with scores.")],
     html: Annotated[Path | None, typer.Option(help="Write one HTML file with tables, charts and answers.")] = None,
     form: Annotated[
-        Literal["table", "markdown", "latex", "csv"], typer.Option("--format", help="latex: as papers print it, with booktabs.")
+        Literal["table", "markdown", "latex", "csv"],
+        typer.Option("--format", help="latex: as papers print it (booktabs)."),
     ] = "table",
 ) -> None:
     """Print the scores of runs beside the paper's, or write a report of them."""

@@ -71,7 +71,7 @@ def _of_lighteval(
     repos = {str(task.get("hf_repo")) for task in data.get("config_tasks", {}).values()}
     date = re.search(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)", name)
     unknown = "not recorded"
-    judge = {
+    judge: dict[str, Any] = {
         "key": key,
         "settings": {},
         "mass": None,
