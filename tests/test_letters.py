@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -485,6 +486,96 @@ def test_a_choice_has_an_index_exactly_when_it_is_ok() -> None:
     for index, status in ((None, "ok"), (1, "refusal"), (None, "guessed")):
         with pytest.raises(ValueError, match="status"):
             Choice(index, status)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"answer": "D"}\n{"answer": "A"}',
+        "Answer: D\n\nWhat is next?\nA. x\nB. y\nAnswer: A",
+        "D\n\nWhat is next?\nA. x\nB. y\nAnswer: A",
+        "First, the answer seems to be A. But wait.",
+        "Option A: no. Option B: no. Option D: yes.",
+        "A: no. B: no. C: no. D: yes.",
+        "(A) pans (B) onions (D) dog",
+        "(A) is plausible, but the video shows more of (D).",
+        "A. pans, B. onions, C. wheels, D. dogs",
+        "Answer: C washes. Option A is about something else.",
+        "Answer: (A)(B)",
+        "Answer: A B",
+    ],
+)
+def test_a_second_choice_that_takes_nothing_back_leaves_none(reply: str) -> None:
+    assert read(reply) == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I first thought the answer is B. However, the answer is D.",
+        "B\nOn second thought, the answer is D.",
+        lettered(OPTIONS) + "\nAnswer: D",
+        "The answer is D. C is doing laundry is wrong.",
+        "Answer: D Option A is about something else.",
+        "The answer is the dog (D). Option A is not.",
+        "D (not C)",
+        "**D** (A dog sleeps)",
+    ],
+)
+def test_the_last_word_is_the_choice(reply: str) -> None:
+    assert read(reply) == "D"
+
+
+BEFORE = [
+    "",
+    "C is in a room and C washes. ",
+    "Option {other} is wrong because C is not there. ",
+    "Option {other} describes cooking, which C does only once. ",
+    "The camera wearer (C) holds a sponge. ",
+    "#C C washes a plate.\n#C C dries a plate.\n",
+    "First, the answer seems to be {other}. But wait. ",
+    "<think>The answer is {other}.</think>",
+    "I would rule out {other}. ",
+    "It could be {other}, but C washes more. ",
+]
+STATEMENTS = [
+    "The answer is {letter}.",
+    "Answer: {letter}",
+    "**Final answer:** {letter}. {text}",
+    "So the correct option is {letter}, since C does it.",
+    "Therefore, {letter} is the correct answer.",
+    "The best answer is {text}",
+]
+AFTER = [
+    "",
+    " C is there all the time.",
+    " Option {other} is about something else.",
+    " The others ({other}, for one) are wrong.",
+    "\n\nC, the camera wearer, uses a sponge. A second person (B) looks on.",
+    " Not {other}.",
+    "\n\nThe answer is not {other}.",
+    "\n- {other}: wrong\n- C washes",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_whatever_stands_around_a_statement_the_choice_is_never_another(statement: str) -> None:
+    choices = [
+        "C is cooking.",
+        "C is doing laundry.",
+        "C is cleaning the kitchen.",
+        "C is cleaning dishes.",
+        "C rests.",
+    ]
+    counts: Counter[str] = Counter()
+    for index, other in ((3, 0), (1, 2), (2, 0), (4, 1)):
+        fields = {"letter": LETTERS[index], "text": choices[index], "other": LETTERS[other]}
+        for before, after in itertools.product(BEFORE, AFTER):
+            reply = f"{before}{statement}{after}".format(**fields)
+            letter = read(reply, choices)
+            assert letter in (LETTERS[index], "unreadable"), reply
+            counts["read" if letter != "unreadable" else letter] += 1
+    assert counts["read"] > 0.75 * counts.total()
 
 
 # -- options and their rearrangements

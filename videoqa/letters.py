@@ -24,6 +24,7 @@ from typing import Any
 
 LETTERS = "ABCDEFGHIJ"
 STATUSES = ("ok", "unreadable", "refusal", "empty", "truncated")
+LINE = 2_000  # characters of a line, where lines are read for themselves
 READ = 20_000  # characters of a reply behind its thinking: half from the start, half from the end
 
 # -- options and their rearrangements ---------------------------------------------------------------------------------
@@ -146,7 +147,9 @@ def _behind_thinking(text: str) -> tuple[str, bool]:
 
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
-_SYNTAX = re.compile(r"<\|\w{1,30}\|>|</?s>|\\{1,2}(?:text|textbf|mathrm|mathbf|mathit|rm|bf)\b|\\{1,2}[()\[\]]|\$")
+_SYNTAX = re.compile(
+    r"<\|\w{1,30}\|>|</?(?:s|eos|pad|end_of_turn)>|\\{1,2}(?:text|textbf|mathrm|mathbf|mathit|rm|bf)\b|\\{1,2}[()\[\]]|\$"
+)
 _MARKUP = re.compile(r"[*_`~|]+|^[>#•+ -]*[>#•+-] ", re.M)
 _QUOTES = str.maketrans("‘’‚‛“”„‟«»", "''''" + '""""""')
 
@@ -198,18 +201,19 @@ class _Forms:
     more: re.Pattern[str]  # behind a label: "or B", "/B"
     right: re.Pattern[str]  # "B is correct"
     mention: re.Pattern[str]  # "option B", "(B)"
+    item: re.Pattern[str]  # "B: ..." within a line
 
 
 # What may follow a bare label that is no word of a sentence.
 _END = (
-    r"""(?:\s?$|\ ?\n|\s?[)\]}>](?!\w)|["'](?!\w|\s(?:is|was|has|does|\w{1,15}ing)\b)|\.(?![\w])|[,;:!](?!\d)"""
+    r"""\s?$|\ ?\n|\s?[)\]}>](?!\w)|["'](?!\w|\s(?:is|was|has|does|\w{1,15}ing)\b)|\.(?![\w])|[,;:!](?!\d)"""
     r"""|\ ?[-–—]{1,2}(?:\s|$)|\ \(|</|\s(?:and\snot|rather\sthan|over|instead\sof)\b"""
     r"""|\s(?:or|and)\s(?:the\sanswer|it's|it\sis)\b"""
 )
-_WHY = r"\s(?:because|since|due|given|based)\b)"
-_BARE_END = re.compile(rf"{_END}|{_WHY}", re.X | re.I)
+_WHY = r"\s(?:because|since|due|given|based)\b"
+_BARE_END = re.compile(rf"(?:{_END}|{_WHY})", re.X | re.I)
 # Of a reply that begins with a label: "C, while cooking, ..." is the camera wearer, "I, for one" the writer.
-_LEAD_END = re.compile(rf"""(?:\s?$|\ ?\n|["']?[.!):\]}}](?!\w)|["'](?!\w)|\ ?[-–—]{{1,2}}\s|,?{_WHY}""", re.X | re.I)
+_LEAD_END = re.compile(rf"""(?:\s?$|\ ?\n|["']?[.!):\]}}>](?!\w)|["'](?!\w)|\ ?[-–—]{{1,2}}\s|,?{_WHY})""", re.X | re.I)
 # Behind a bare C: what says that it is the wearer.
 _WEARER = re.compile(
     r""",\s(?!because|since|as\b|due\b|given|based|which|not\b|it\b|this\b|so\b|option|rather)"""
@@ -226,7 +230,7 @@ _PERSON = re.compile(
     r"\b(?:camera|wearer|person|man|woman|individual|character|operator|actor|user|he|she|lady)\s?$", re.I
 )
 _LIST = (
-    r"""["')\]}]{0,3}\s?(?:(?P<comma>[,;]\s?)(?!or\b|and\b)|[/&+]\s?|,?\s?\b(?:or|and)\s)"""
+    r"""["')\]}]{0,3}\s?(?:(?P<comma>[,;]\s?)(?!or\b|and\b)|[/&+]\s?|(?=\s?[(\[])|,?\s?\b(?:or|and)\s)"""
     r"""(?:(?:maybe|possibly|perhaps|even|option|choice|it's|it\sis|the\sanswer\sis)\s){0,2}"""
 )
 _RIGHT = (
@@ -247,12 +251,13 @@ def _forms(labels: str) -> _Forms:
             rf"""\s?(?P<named>(?i:options?|choices?|letters?|answers?|numbers?|no\.)\s?)?(?P<open>["'(\[{{<]{{0,4}})\s?"""
             rf"""{alone}(?P<l>{either}){past}\.?\s?(?P<close>[)\]}}]?)""",
         ),
-        more=re.compile(rf"(?i:{_LIST})[\"'(\[{{]{{0,3}}(?P<l>{either}){past}"),
+        more=re.compile(rf"(?i:{_LIST})\s?[\"'(\[{{]{{0,3}}(?P<l>{either}){past}"),
         right=re.compile(
             rf"""(?i:(?P<named>\b(?:option|choice|answer|letter)\s))?["'(\[{{]{{0,2}}{alone}(?P<l>{either}){past}["')\]}}]{{0,2}}"""
             rf"""\s(?:(?:{_RIGHT})|(?:best|most\saccurately|correctly|accurately)\s"""
             r"(?P<best>describes|summari[sz]es|captures|represents|reflects|explains|matches|fits|answers))",
         ),
+        item=re.compile(rf"(?<=[.;,\w] )(?P<l>{upper})[.:)]\s"),
         mention=re.compile(
             rf"""(?i:\b(?:options?|choices?|answers?|letters?)\s)["'(\[]{{0,2}}{alone}(?P<l>{upper}){past}"""
             rf"""|(?<!\w)[(\[]\s?(?P<in>{either})\s?[)\]]""",
@@ -263,7 +268,7 @@ def _forms(labels: str) -> _Forms:
 # What a label or a text follows that is stated to be the answer.
 _STATED = re.compile(
     r"""(?:
-    \b(?:answer|ans|choice|option|selection|prediction|response|verdict|conclusion|solution)\b["'\]]?
+    \b(?P<noun>answer|ans|choice|option|selection|prediction|response|verdict|conclusion|solution)\b["'\]]?
       (?:\s(?:to|for|that|which|here|in|based|given|from|choice|option|letter)\b[^.,;:!?\n]{0,80}?)?
       \s?(?::|=|[-=]>|→|[-–—](?=\s)|\b(?:is|was|(?:would|should|must|will|has\sto|seems\sto|appears\sto)\sbe)\b)(?:\s?:)?
     |\b(?:correct|guess|final)\s?:
@@ -286,8 +291,8 @@ _DENIED_BEFORE = re.compile(
     re.I,
 )
 _DENIED_BEHIND = re.compile(
-    r"""["')\]]{0,3}\s?(?:(?:is|are|was|seems|looks|would\sbe|can|could|does|do)\s?)?"""
-    r"(?:n't\b|not\b|never\b|cannot\b|can't\b|incorrect|wrong|inaccurate|false\b|unlikely|ruled\sout|eliminated|tempting|implausible)",
+    r"""["')\]]{0,3}(?::\s(?:no|nope|not|wrong|incorrect)\b|\s?(?:(?:is|are|was|seems|looks|would\sbe|can|could|does)\s?)?"""
+    r"(?:n't\b|not\b|never\b|cannot\b|can't\b|incorrect|wrong|inaccurate|false\b|unlikely|ruled\sout|eliminated|tempting|implausible))",
     re.I,
 )
 _DENIED_FAR = re.compile(
@@ -356,6 +361,9 @@ class _Reply:
         return _DENIED_BEFORE.search(before) is not None
 
 
+_SENTENCE = re.compile(r"\s[A-Z](?:\w|'|\s[a-z])")
+
+
 def _label(reply: _Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int] | None:
     """The label at this place and where it ends; several where it is one of a list. None where it is a word."""
     text, options = reply.text, reply.options
@@ -381,7 +389,10 @@ def _label(reply: _Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int]
         named = named and _OF_OPTION.match(text, stop)
         if _WEARER.match(text, stop):
             return None
-    if not named and not end.match(text, stop):
+    aside = end is _LEAD_END and match["l"] not in "CcIi" and text.startswith(" (", stop)
+    # "Answer: D Option A is ...": a sentence begins behind it; A, C and I may be words of a title
+    ahead = end is _BARE_END and match["l"] not in "ACIaci" and _SENTENCE.match(text, stop)
+    if not (named or aside or ahead or end.match(text, stop)):
         return None
     if match["l"] in "ai" and text.startswith((" (", " -", " –", " —"), stop):
         return None
@@ -418,16 +429,28 @@ def _stated_at(reply: _Reply, at: int) -> tuple[set[int], int] | None:
     if label is None:
         return None
     behind = reply.text_at(label[1])
-    return label if behind is None else (label[0] | behind[0], behind[1])
+    if behind is None or _DENIED_BEHIND.match(reply.text, behind[1]):
+        return label
+    return label[0] | behind[0], behind[1]
 
 
+# Between two statements: what says that the second stands in the place of the first.
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait|no,|but|however|actually|instead|correction|corrected|sorry|oops|mistake\w*|revis\w{1,4}|change|changed"
+    r"|re-?(?:consider|evaluat|examin|think|check|read)\w{0,4}|on\ssecond\sthought|final|finally|therefore|thus|hence"
+    r"|in\sconclusion|overall|so)\b",
+    re.I,
+)
+_WAIT = re.compile(
+    r"(?:\bbut\s|\bno,?\s|[.!?\n–—-]\s?)wait\b[,.!\s]|\bon\ssecond\sthought|\blet\sme\s(?:re-?|double-?\s?)[ectv]", re.I
+)
 _ALTERNATIVE = re.compile(r"\b(?:or|and)\b|/")
 _ON = re.compile(r"\s(?:to|for|here|in|as)\b")
 
 
 def _statement(reply: _Reply) -> set[int]:
-    """What the last statement says: one that came before was taken back, unless both are in one sentence or both are
-    of the form "B is correct", which may be said of several."""
+    """What the last statement says. One that came before and says something else has to be taken back in between;
+    "B is correct" may be said of several anyway, and so may two in one sentence."""
     text = reply.text
     stated: list[tuple[int, int, set[int], bool]] = []
     for match in _STATED.finditer(text):
@@ -442,14 +465,22 @@ def _statement(reply: _Reply) -> set[int]:
         return set()
     stated.sort(key=lambda one: one[:2])
     last_start, last_end, last, last_right = stated[-1]
+    if _WAIT.search(text, last_end):
+        return set(reply.options.same)  # taken back, and nothing put in its place: it may be any
     found = set(last)
+    first, _, below = text.partition("\n")
+    if (lone := _lone(first[:LINE], reply.options)) and not _lone(below.partition("\n")[0][:LINE], reply.options):
+        stated.insert(0, (0, min(len(first), last_start), lone, False))
+    other = max((end for _, end, before, _ in stated if not before <= last and end <= last_start), default=None)
+    if other is not None and not _TAKEN_BACK.search(text, other, last_end):
+        return found.union(*(before for _, _, before, _ in stated))
     for _, end, before, right in stated[:-1]:
         between = text[end:last_start] if last_start - end < 80 else "\n"
         same = end > last_start or (_ALTERNATIVE.search(between) and not _SENTENCE_END.search(between))
         if same or (right and last_right):
             found |= before
     above, _, closing = text.rpartition("\n")
-    if len(above) >= last_end and (lone := _lone(closing, reply.options)):
+    if len(above) >= last_end and (lone := _lone(closing[:LINE], reply.options)):
         found |= lone
     return found
 
@@ -463,21 +494,27 @@ def _is_verdict(match: re.Match[str]) -> bool:
     return bool(ends) and bool(match["named"] or noun or not match["l"].islower())
 
 
+# "(A) shows a pan", "B because ..." behind the label that a reply begins with
+_VERB = re.compile(
+    r"\s(?:is|was|are|seems|looks|shows|describes|mentions|says|can|could|may|might|would|does|has|and|or)\b", re.I
+)
+_REASON = re.compile(rf"\s?\(|,?{_WHY}", re.I)
 _STOP = re.compile(r"[.,;:!]\s")
 
 
 def _leads(reply: _Reply) -> set[int]:
     """The label that the reply begins with and the lines that are nothing but a choice; all have to agree."""
     options = reply.options
-    lines = reply.text.split("\n")
     found: set[int] = set()
     listed: set[int] = set()
-    for number, line in enumerate(lines):
-        if (lone := _lone(line[:2000], options)) is not None:
+    for number, whole in enumerate(reply.text.split("\n")):
+        line = whole[:LINE]
+        if (lone := _lone(line, options)) is not None:
             found |= lone
             continue
-        of_line = _Reply(line[:2000], options)
-        if (lead := _label(of_line, 0, _LEAD_END)) is None or _DENIED_BEHIND.match(line, lead[1]):
+        of_line = _Reply(line, options)
+        lead = _label(of_line, 0, _LEAD_END)
+        if lead is None or _DENIED_BEHIND.match(line, lead[1]) or _VERB.match(line, lead[1]):
             begins = of_line.text_at(0)
             if number == 0 and begins and " " not in line[: begins[1]] and _STOP.match(line, begins[1]):
                 found |= begins[0]  # "Yes, ..."
@@ -486,6 +523,8 @@ def _leads(reply: _Reply) -> set[int]:
         indices = lead[0] | (behind[0] if behind else set())
         if number == 0:
             found |= indices
+            if not _REASON.match(line, lead[1]):  # "A: pans, B: onions, ..." goes through the options
+                found |= _mentions(of_line) | {options.index(one["l"]) for one in options.forms.item.finditer(line)}
         elif not _DENIED_FAR.match(line, lead[1]):
             listed |= indices
     return found | listed if found else set()
@@ -514,17 +553,25 @@ def _text_within(reply: _Reply) -> set[int]:
 
 
 def _mentions(reply: _Reply) -> set[int]:
-    """The labels in the forms "option B" and "(B)" that no sentence denies."""
+    """The labels in the forms "option B" and "(B)" that no sentence denies. Where an answer is stated in words that are
+    no option's, only those in its sentence: "The answer is the dog (D)."."""
     text = reply.text
     found: set[int] = set()
-    for match in reply.options.forms.mention.finditer(text):
-        named = match["l"] is not None
-        start = match.start()
-        if reply.denied(start) or _DENIED_FAR.match(text, match.end()) or text.startswith("?", match.end()):
+    stated = [one for one in _STATED.finditer(text) if one["noun"] and not reply.denied(one.start())]
+    start, stop = 0, len(text)
+    if stated:
+        start = stated[-1].end()
+        word = reply.options.forms.label.match(text, start)
+        if word and word["l"] not in "AIai":  # "Answer: C washes": a label, maybe, that could not be read
+            return found
+        end = _SENTENCE_END.search(text, start + 1)
+        stop = end.start() if end else stop
+    for match in reply.options.forms.mention.finditer(text, start, stop):
+        if reply.denied(match.start()) or _DENIED_FAR.match(text, match.end()) or text.startswith("?", match.end()):
             continue
-        if named:
-            found |= (_label(reply, start, _BARE_END) or (set(), 0))[0]
-        elif not _PERSON.search(text[max(0, start - 20) : start]):
+        if match["l"] is not None:
+            found |= (_label(reply, match.start(), _BARE_END) or (set(), 0))[0]
+        elif not _PERSON.search(text[max(0, match.start() - 20) : match.start()]):
             found.add(reply.options.index(match["in"]))
     return found
 
