@@ -25,6 +25,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builder.errors import BuildError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -38,7 +40,7 @@ PAPER_S, PAPER_CLIP_S, PAPER_SECOND = 100.0, 180.0, 5.7
 Span = tuple[float, float]
 
 
-class CertificateError(ValueError):
+class CertificateError(BuildError):
     """Sub-clips that cannot be."""
 
 

@@ -24,6 +24,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from videoqa.errors import UserError
+
 COUNT = 5  # options of a question
 LETTERS = "ABCDE"
 TYPE = "multiple-choice"
@@ -37,7 +39,7 @@ _SHOWN = 10  # faults that a message lists
 Row = dict[str, Any]
 
 
-class DataError(ValueError):
+class DataError(UserError):
     """Files that are not EgoSchema's, or that contradict each other."""
 
 

@@ -20,12 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from videoqa.errors import UserError
+
 LETTERS = "ABCDE"
 FORMATS = ("csv", "json")
 _SHOWN = 10  # uids that a message lists
 
 
-class SubmissionError(ValueError):
+class SubmissionError(UserError):
     """Predictions that make no whole submission."""
 
 
