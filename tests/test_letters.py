@@ -273,6 +273,8 @@ def test_several_choices_are_none(reply: str) -> None:
         "A person is walking.",
         "a person with a knife",
         "The answer is a person",
+        "Option A screwdriver",
+        "The answer is option A screwdriver",
         "F",
         "Answer: F",
         "ANSWER: AB",

@@ -385,6 +385,8 @@ def _label(reply: _Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int]
     if match["close"] and set("([{") & set(match["open"]):
         return found, match.end()
     named = match["named"] and end is _BARE_END and not match["l"].islower()
+    if match["l"] in "AI":  # "option A screwdriver"
+        named = named and (_OF_OPTION.match(text, stop) or _VERB.match(text, stop))
     if match["l"] in "Cc":
         named = named and _OF_OPTION.match(text, stop)
         if _WEARER.match(text, stop):
