@@ -114,7 +114,8 @@ def test_answers_that_changed_are_rated_anew(place: Place) -> None:
     path = place.opened_run.answers_file.path
     lines = [json.loads(line) | {"prediction": ""} for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert place("judge", str(place.folder / "run"), "--judge", "judge")[0] == 0
+    code, _, error = place("judge", str(place.folder / "run"), "--judge", "judge")
+    assert code == 3 and "WARNING: 20 of 20 answers are empty" in error
     found = json.loads((place.folder / "run" / "scores.json").read_text(encoding="ascii"))
     assert found["avg"]["empty"] == 20 and found["avg"]["mean"] == 1
 
@@ -183,6 +184,36 @@ def test_a_failed_verdict_is_told_left_out_of_the_mean_and_asked_again(place: Pl
     assert json.loads((place.folder / "run" / "scores.json").read_text())["avg"]["n_scored"] == 20
 
 
+@pytest.mark.parametrize(
+    ("unreadable", "warned", "code"), [(0, False, 0), (1, False, 0), (2, True, 0), (10, True, 0), (11, True, 3)]
+)
+def test_replies_that_cannot_be_read_are_told_and_many_of_them_fail_the_run(
+    place: Place, unreadable: int, warned: bool, code: int
+) -> None:
+    odd = [row["question"] for row in ROWS[:unreadable]]
+    place.judge.script = lambda asked, seed: (
+        "Well, well." if "a cup" in str(asked) and any(q in str(asked) for q in odd) else "Score: 7"
+    )
+    got, _, error = place.run("--mode", "score")
+    assert (got, "could not be read" in error) == (code, warned)
+    if warned:
+        assert f"WARNING: {unreadable} of 20 replies" in error and error.count("Well, well.'") == min(3, unreadable)
+    place.judge.script = lambda asked, seed: "Score: 7"
+    place.judge.asked.clear()
+    assert place("judge", str(place.folder / "run"), "--judge", "judge", "--mode", "score", "--again")[0] == 0
+    assert len(place.judge.asked) == unreadable
+
+
+def test_answers_that_were_cut_are_told_and_counted(place: Place) -> None:
+    place.run()
+    path = place.opened_run.answers_file.path
+    lines = [json.loads(line) | {"finished": False} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    code, _, error = place("judge", str(place.folder / "run"), "--judge", "judge")
+    assert code == 0 and "WARNING: 20 of 20 answers were cut at the longest length" in error
+    assert json.loads((place.folder / "run" / "scores.json").read_text())["cut"] == 20
+
+
 @pytest.mark.parametrize("case", ["every call fails", "every answer is empty"])
 def test_a_table_without_scores_is_a_table(place: Place, case: str) -> None:
     if case == "every call fails":
@@ -190,7 +221,7 @@ def test_a_table_without_scores_is_a_table(place: Place, case: str) -> None:
     else:
         place.model.script = lambda asked, seed: "<think>hm</think>  "
     code, out, error = place.run()
-    assert (code, "Traceback" in error) == (3 if case == "every call fails" else 0, False)
+    assert (code, "Traceback" in error) == (3, False)
     assert "model (narrations)" in out
     found = json.loads((place.folder / "run" / "scores.json").read_text())
     if case == "every call fails":

@@ -166,7 +166,7 @@ def test_a_name_that_is_no_folder_goes_to_the_hub(monkeypatch: pytest.MonkeyPatc
         asked.append((name, config, split))
         return Dataset.from_dict({name: [] for name in FEATURES}, features=FEATURES)
 
-    monkeypatch.setattr(easg_bench, "load_dataset", hub)
+    monkeypatch.setattr("videoqa.dataset.load_dataset", hub)
     easg_bench.load("somebody/easg-bench", "before")
     easg_bench.load(split="train")
     assert asked == [("somebody/easg-bench", "before", "test"), ("easg-bench", "default", "train")]

@@ -19,8 +19,9 @@ from public_script import script_scores
 from scripted import Scripted
 
 from videoqa.benchmarks.easg.rubrics import OURS, read_as_script, rubric_file
+from videoqa.engines import ChoiceLogprobs
 from videoqa.judge import QUOTE, Judge, harmless, prompt, quoted
-from videoqa.reply import Verdict, read_reply, without_thinking
+from videoqa.reply import READER_VERSION, Verdict, read_reply, without_thinking
 from videoqa.rubric import Rubric, Sampling
 from videoqa.scorer import Item
 from videoqa.scores import Calibration, Scored, summarize
@@ -437,11 +438,48 @@ def test_a_distribution_gives_expected_and_most_likely_score_and_mass() -> None:
     assert (found.score, found.most_likely, found.mass) == (8.4, 8, 0.5)
     assert found.probabilities == (0, 0, 0, 0, 0, 0, 0, 0.8, 0, 0.2)
     assert engine.calls[0]["choices"] == [str(n) for n in range(1, 11)]
-    none = Scripted(lambda asked, seed: None, chances=lambda asked: {})
-    assert rated(Judge(none, OURS, "dist"), [item()])[0].status == "unreadable"
     four = Scripted(lambda asked, seed: None, chances=lambda asked: {"0.3": 0.25, "1": 0.25})
     assert rated(Judge(four, WORLDQA, "dist"), [item()])[0].score == 0.65
     assert four.calls[0]["choices"] == ["0", "0.3", "0.5", "1"]
+
+
+@pytest.mark.parametrize("chances", [{"1": 2e-6, "9": 1e-7}, {"1": 0.001}, {"7": 0.3, "8": 0.19}, {}])
+def test_a_distribution_without_mass_on_the_scores_is_no_score(chances: dict[str, float]) -> None:
+    """The row is asked again as text; what cannot be read then has no score."""
+    refusing = Scripted(lambda asked, seed: "I cannot rate this.", chances=lambda asked: chances)
+    (verdict,) = rated(Judge(refusing, OURS, "dist"), [item()])
+    assert (verdict.score, verdict.status, verdict.mass) == (
+        None,
+        "unreadable",
+        pytest.approx(sum(chances.values()), abs=1e-6),
+    )
+    writing = Scripted(lambda asked, seed: "Score: 4\nHalf.", chances=lambda asked: chances)
+    (verdict,) = rated(Judge(writing, OURS, "dist"), [item()])
+    assert (verdict.score, verdict.status, verdict.probabilities) == (4, "ok", None)
+
+
+def test_rows_with_and_without_mass_keep_their_places() -> None:
+    engine = Scripted(
+        lambda asked, seed: "Score: 2", chances=lambda asked: {"9": 0.9} if "a cup" in asked else {"9": 0.1}
+    )
+    verdicts = rated(Judge(engine, OURS, "dist"), [item("a bowl"), item(), item("a pan")])
+    assert [v.score for v in verdicts] == [2, 9, 2]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.7, 5.0])
+def test_what_is_no_log_probability_is_an_error_of_the_judge(value: float) -> None:
+    class Odd(Scripted):
+        def choice_logprobs(self, conversations: Any, choices: Any, **how: Any) -> Any:
+            yield 0, ChoiceLogprobs(dict.fromkeys(choices, -3.0) | {"8": value})
+
+    (verdict,) = rated(Judge(Odd(lambda *_: "Score: 7", chances=lambda _: {}), OURS, "dist"), [item()])
+    assert (verdict.score, verdict.status) == (None, "judge_error")
+
+
+def test_the_key_names_the_bound_of_the_mass_and_the_reader() -> None:
+    engine = Scripted(lambda *_: "", chances=lambda _: {})
+    assert "mass 0.5" in Judge(engine, OURS, "dist").key and "reader" not in Judge(engine, OURS, "dist").key
+    assert f"reader {READER_VERSION}" in Judge(engine, OURS, "score").key
 
 
 @given(st.lists(st.floats(0, 1), min_size=10, max_size=10))

@@ -333,11 +333,11 @@ def test_the_command_prints_the_table_and_the_verdict_and_writes_json(judges: di
     assert KindResult(**data["kinds"]["truth"]).mean == 9.0
 
 
-def test_the_command_exits_0_for_a_judge_that_is_not_fit(judges: dict) -> None:
+def test_the_command_exits_3_for_a_judge_that_is_not_fit(judges: dict) -> None:
     done = CliRunner().invoke(
         command_line(), ["judge-check", "--judge", "flat", "--mode", "score", "--sampling", "paper"]
     )
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 3, done.output
     assert "verdict: NOT fit" in done.output and "two seeds: 0% equal" in done.output
 
 
@@ -418,5 +418,5 @@ def test_a_model_of_135_million_weights_is_not_fit(smollm2: Path, real_build: Pa
     done = CliRunner().invoke(
         command_line(), ["judge-check", "--judge", str(smollm2), "--data", str(real_build), "--limit", "5"]
     )
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 3, done.output
     assert "verdict: NOT fit" in done.output

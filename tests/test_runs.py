@@ -381,13 +381,23 @@ def test_a_verdict_is_the_same_behind_a_line(verdict: Verdict) -> None:
     assert verdict_of(json.loads(json.dumps(line_of(verdict)))) == verdict
 
 
-def test_errors_are_not_kept(tmp_path: Path) -> None:
+def test_only_what_could_be_read_is_kept(tmp_path: Path) -> None:
     store = VerdictStore(tmp_path, "judge")
     store.put("a", Verdict(None, "judge_error", raw="429"))
     store.put("b", Verdict(None, "unreadable", raw="hm"))
     again = VerdictStore(tmp_path, "judge")
-    assert again.get("a") is None and again.get("b") == Verdict(None, "unreadable", raw="hm")
+    assert again.get("a") is None and again.get("b") is None
+    again.put("b", Verdict(7.0, "ok", raw="7"))
+    assert VerdictStore(tmp_path, "judge").get("b") == Verdict(7.0, "ok", raw="7")
     assert VerdictStore(tmp_path, "another judge").get("b") is None
+
+
+def test_what_an_older_version_kept_without_a_score_is_asked_again(tmp_path: Path) -> None:
+    store = VerdictStore(tmp_path, "judge")
+    (path,) = tmp_path.iterdir()
+    with path.open("a") as file:
+        file.write('{"prompt": "b", "score": null, "status": "unreadable", "raw": "ERROR: no response"}\n')
+    assert VerdictStore(tmp_path, "judge").get("b") is None and store.get("b") is None
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

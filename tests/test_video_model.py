@@ -48,7 +48,7 @@ def doc(prompt: str, clip: str = "demo-tea", question: str = QUESTION) -> Doc:
         "question": question,
         "context": "C.",
     }
-    row |= {"answer": "drop cup", "clip_start_s": 120.0, "clip_end_s": 190.0, "prompt": prompt}
+    row |= {"answer": "drop cup", "clip_start_s": 120.0, "clip_end_s": 190.0, "prompt": prompt, "track": "easg-bench"}
     return Doc(query="", choices=["drop cup"], gold_index=0, specific=row, generation_size=64, task_name="t|0")
 
 

@@ -21,11 +21,15 @@ from typing import Any, Literal
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
 from videoqa.errors import UserError
-from videoqa.reply import Verdict, behind_thinking, read_reply, without_thinking
+from videoqa.reply import READER_VERSION, Verdict, behind_thinking, read_reply, without_thinking
 from videoqa.rubric import FIELDS, Rubric, Sampling
 from videoqa.scorer import Item
 
 Mode = Literal["paper", "score", "dist"]
+# The allowed scores must hold at least half of the probability, or the distribution is of something else: the row is
+# then asked again as text. Judges behind "Score: " give 0.97 and more (SmolLM2-135M 0.97, Qwen2.5-1.5B 0.99), refusals
+# and replies that begin otherwise below 0.2.
+MIN_MASS = 0.5
 SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a line without a score is not waited for
 MODES: tuple[Mode, ...] = ("paper", "score", "dist")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
@@ -111,6 +115,8 @@ class Judge:
             how.append(f"{self.reading} reading")
         if not self.safe:
             how.append("marks kept")
+        # what decides how replies become numbers
+        how.append(f"mass {MIN_MASS:g}" if self.mode == "dist" else f"reader {READER_VERSION}")
         settings = " ".join(str(v) for _, v in sorted(self.engine.settings.items()))
         return f"{self.engine.name} {settings}, {' '.join(how)}, {self.rubric.name}-{self.rubric.fingerprint}"
 
@@ -205,8 +211,16 @@ class Judge:
         how: dict[str, Any] = {"start": self._start}
         if self.sampling == "paper":
             how |= {"temperature": self._sampling.temperature, "top_p": self._sampling.top_p}
+        doubtful: dict[int, float] = {}  # rows whose allowed scores hold too little of the probability, and how much
         for index, answer in self.engine.choice_logprobs(conversations, list(names), **how):
-            yield index, _expected(answer, names)
+            verdict = _expected(answer, names)
+            if verdict.mass is not None and verdict.mass < MIN_MASS:
+                doubtful[index] = verdict.mass
+            else:
+                yield index, verdict
+        again = list(doubtful)
+        for k, verdict in replace(self, mode="score").rate_prompts([conversations[index] for index in again]):
+            yield again[k], replace(verdict, mass=doubtful[again[k]])
 
     def explain(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[tuple[int, str]]:
         """The judge's reasons for scores that it gave already, greedy: it goes on behind its own score line. A row
@@ -227,13 +241,18 @@ class Judge:
 
 def _expected(answer: ChoiceLogprobs, names: dict[str, float]) -> Verdict:
     """The verdict of a distribution: its mean over the allowed scores, rounded to 1e-6 so that a float's last bits,
-    which depend on the batch, do not show."""
+    which depend on the batch, do not show. What cannot be a distribution is an error of the judge."""
     if answer.logprobs is None:
         return Verdict(None, "judge_error", raw=answer.error or "no probabilities")
-    chances = {name: math.exp(answer.logprobs[name]) for name in names}
+    logprobs = {name: answer.logprobs[name] for name in names}
+    if not all(value <= 1e-6 for value in logprobs.values()):  # NaN is not, either
+        return Verdict(None, "judge_error", raw=f"these are no log-probabilities: {logprobs}"[:200])
+    chances = {name: math.exp(value) for name, value in logprobs.items()}
     mass = sum(chances.values())
+    if mass > 1.01:
+        return Verdict(None, "judge_error", raw=f"the probabilities of the scores add up to {mass:.2f}")
     if mass <= 0:
-        return Verdict(None, "unreadable", raw="no allowed score has a probability above 0")
+        return Verdict(None, "unreadable", raw="no allowed score has a probability above 0", mass=0.0)
     shares = {name: chance / mass for name, chance in chances.items()}
     best = max(shares, key=lambda name: shares[name])
     if answer.from_text:  # a score that was read, and nothing known of how probable it is

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from videoqa.errors import UserError
 from videoqa.rubric import Rubric
 
+READER_VERSION = "1"  # goes up with every change that reads a reply otherwise
 STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error")
 
 

@@ -111,6 +111,7 @@ class Judge(_Part):
     rubric: Name
     values: tuple[Score, ...] = ()  # that the rubric allows; empty: not recorded
     mass: Annotated[float, Field(ge=0, le=1.001)] | None  # mean probability of the allowed scores (mode dist)
+    low_mass: Count = 0  # answers whose mass was too low, so that they were asked again as text
 
 
 class Calibration(_Part):
@@ -138,6 +139,7 @@ class Result(_Part):
     avg: Summary
     types_missing: list[Type]
     unanswered: Count = 0  # rows without an answer: in no count above
+    cut: Count = 0  # answers that ended at the longest length
     video_errors: Count = 0  # of them, those whose video cannot be used
     extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=20)] = {}  # name, type, figure
     versions: Annotated[dict[Short, Short], Field(max_length=50)]

@@ -29,8 +29,9 @@ from videoqa.benchmark import Track, track, track_of
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
+from videoqa.judge import MIN_MASS
 from videoqa.rating import Of, rate, summarize
-from videoqa.reply import Verdict
+from videoqa.reply import STATUSES, Verdict
 from videoqa.rows import Row, revision, sample, shard
 from videoqa.scorer import Scorer
 from videoqa.scores import Scored, each_once
@@ -171,10 +172,16 @@ def answer_rows(
 
 
 def judge_rows(
-    scorer: Scorer, rows: Sequence[Row], predictions: Mapping[str, str | None], run: Run, store: VerdictStore | None
+    scorer: Scorer,
+    rows: Sequence[Row],
+    predictions: Mapping[str, str | None],
+    run: Run,
+    store: VerdictStore | None,
+    again: bool = False,
 ) -> Iterator[tuple[str, Verdict]]:
     """Rate the answers and, where the scorer wants it, the ground truths that the run has no verdict on yet. Errors of
-    the judge are tried again."""
+    the judge are tried again, with `again` also replies that could not be read."""
+    settled = ("ok", "empty_prediction") if again else tuple(status for status in STATUSES if status != "judge_error")
     asked: list[tuple[Of, Row, str | None]] = []
     verdicts = [line for line in run.verdicts_file.read() if line["judge"] == scorer.key]
     sides: tuple[Of, ...] = ("answer", "truth") if scorer.needs_truth else ("answer",)
@@ -185,7 +192,7 @@ def judge_rows(
                 continue
             text = predictions[row["id"]] if of == "answer" else row["answer"]
             status, rated = known.get(row["id"], ("judge_error", None))
-            if status == "judge_error" or rated not in (None, short_hash(text or "")):  # None: an imported verdict
+            if status not in settled or rated not in (None, short_hash(text or "")):  # None: an imported verdict
                 asked.append((of, row, text))
     for index, verdict in rate(scorer, asked, store):
         of, row, text = asked[index]
@@ -203,6 +210,7 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
     given = {name: v for name, v in given.items() if answers.get(name, NOT_ASKED)["error"] is None}
     scores, scale = summarize(of_track, key, rows, given, truths)
     masses = [v.mass for v in given.values() if v.mass is not None]
+    about = {"mass": math.fsum(masses) / len(masses) if masses else None, "low_mass": sum(m < MIN_MASS for m in masses)}
     errors = [answers.get(row["id"], NOT_ASKED)["error"] for row in rows]
     answered = {name: line for name, line in answers.items() if line["error"] is None}
     command = " ".join(" ".join(sys.argv).split())
@@ -217,12 +225,13 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "frames": run.config.get("frames"),
         "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
         "scorer": key,
-        "judge": {**scorer, "mass": math.fsum(masses) / len(masses) if masses else None} if "model" in scorer else None,
+        "judge": {**scorer, **about} if "model" in scorer else None,
         "calibration": {"means": dict(scale.means), "n": len(scale.rows)} if scale else None,
         "types": {t: asdict(s) for t, s in scores.by_type.items()},
         "avg": asdict(scores.avg),
         "types_missing": list(scores.types_missing),
         "unanswered": sum(error is not None for error in errors),
+        "cut": sum(line.get("finished") is False for line in answered.values()),
         "video_errors": sum((error or "").startswith(VIDEO_ERROR) for error in errors),
         "extras": of_track.extras.summary(rows, answered) if of_track.extras else {},
         "versions": _versions(),

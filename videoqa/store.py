@@ -45,7 +45,8 @@ def default_store() -> Path:
 
 
 class VerdictStore:
-    """What one judge said of which prompt, for all runs. Errors are not kept, so that they are tried again."""
+    """What one judge said of which prompt, for all runs. Only what could be read is kept: an error or an unreadable
+    reply may have been a passing fault of a server, and is asked again by the next run."""
 
     def __init__(self, folder: str | Path, judge: str) -> None:
         self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl", kinds=VERDICT_KINDS | {"prompt": str})
@@ -56,7 +57,7 @@ class VerdictStore:
                     f"{self._lines.path} was written by a newer easg-bench (format {line['format']}, this one reads "
                     f"{STORE_FORMAT}): update, or give another --store"
                 )
-            if "prompt" in line:
+            if "prompt" in line and line.get("status") == "ok":  # older versions kept unreadable replies as well
                 self._known[line["prompt"]] = verdict_of(line)
         if not self._lines.path.exists():
             self._lines.append({"format": STORE_FORMAT, "judge": judge})
@@ -66,8 +67,8 @@ class VerdictStore:
         return self._known.get(prompt)
 
     def put(self, prompt: str, verdict: Verdict) -> None:
-        """Keep a verdict, unless it is an error."""
-        if verdict.status != "judge_error" and prompt not in self._known:
+        """Keep a verdict that could be read."""
+        if verdict.status == "ok" and verdict.score is not None and prompt not in self._known:
             self._known[prompt] = verdict
             self._lines.append({"prompt": prompt, **line_of(verdict)})
 

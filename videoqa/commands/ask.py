@@ -19,7 +19,7 @@ from videoqa.commands.results import report
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import short_hash, write_json
-from videoqa.judge import Judge
+from videoqa.judge import MIN_MASS, Judge
 from videoqa.rating import item_of
 from videoqa.rows import Row, revision, sample
 from videoqa.rows import shard as part_of
@@ -50,6 +50,7 @@ def run(
     sampling: o.Sampling = "greedy",
     reading: o.Reading = "ours",
     explain: o.Explain = 0,
+    again: o.Again = False,
     store: o.Store = None,
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
@@ -69,9 +70,11 @@ def run(
         if judge != model:
             engine = None  # a GPU may not hold both models
             engine = engines.open_engine(judge, **local) if judge is not None else None
-        failed += _rate(track.scorer(engine, how), rows, opened, store, explain)
+        scorer = track.scorer(engine, how)
+        failed += _rate(scorer, rows, opened, store, explain, again)
+    doubtful = _warn_of_doubts(opened, scorer)
     report([out])
-    _finish(failed, out)
+    _finish(failed, out, doubtful)
 
 
 @app.command()
@@ -109,6 +112,7 @@ def judge(
     sampling: o.Sampling = "greedy",
     reading: o.Reading = "ours",
     explain: o.Explain = 0,
+    again: o.Again = False,
     store: o.Store = None,
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
@@ -121,7 +125,7 @@ def judge(
     _check_scorer(opened.track, judge, how)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine = engines.open_engine(judge, **local) if judge is not None else None
-    score_run(opened, opened.track.scorer(engine, how), store, explain)
+    score_run(opened, opened.track.scorer(engine, how), store, explain, again)
 
 
 @app.command()
@@ -238,19 +242,20 @@ def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) ->
     return len(failed)
 
 
-def score_run(run: Run, scorer: Scorer, store: Path | None, explain: int) -> None:
+def score_run(run: Run, scorer: Scorer, store: Path | None, explain: int, again: bool = False) -> None:
     """Score a run that is answered, report it, and end with exit code 3 where rows failed or have no answer."""
     rows = rows_of(run)
     with run.alone():
-        failed = _rate(scorer, rows, run, store, explain)
+        failed = _rate(scorer, rows, run, store, explain, again)
+    doubtful = _warn_of_doubts(run, scorer)
     report([run.folder])
-    _finish(failed, run.folder)
+    _finish(failed, run.folder, doubtful)
     answers = run.answers()
     if any(answers.get(row["id"], NOT_ASKED)["error"] is not None for row in rows):
         raise typer.Exit(3)
 
 
-def _rate(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain: int) -> int:
+def _rate(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain: int, again: bool) -> int:
     """Rate what has no verdict yet and write the result; the number of rows that failed."""
     judge = scorer if isinstance(scorer, Judge) else None
     if explain and judge is None:
@@ -265,7 +270,7 @@ def _rate(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain
     total = len(predictions) + (len(rows) if scorer.needs_truth else 0)
     failed = []
     with tqdm(total=total, initial=sum(v.status != "judge_error" for v in known), desc="verdicts", unit="row") as bar:
-        for identifier, verdict in judge_rows(scorer, rows, predictions, run, kept):
+        for identifier, verdict in judge_rows(scorer, rows, predictions, run, kept, again):
             bar.update()
             if verdict.status == "judge_error":
                 failed.append((identifier, verdict.raw))
@@ -294,7 +299,37 @@ def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
         run.verdicts_file.append(line | line_of(replace(given[index], explanation=text)))
 
 
-def _finish(failed: int, out: Path) -> None:
+WARN, REFUSE = 0.05, 0.5  # shares of the answers: above the first it is said, above the second it is exit code 3
+
+
+def _warn_of_doubts(run: Run, scorer: Scorer) -> bool:
+    """Say above the table what makes its numbers doubtful; whether it is so much that the run has failed."""
+    verdicts = run.verdicts(scorer.key, "answer")
+    answers = [line for line in run.answers().values() if line["error"] is None]
+    unread = {name: v for name, v in verdicts.items() if v.status in ("unreadable", "out_of_range", "truncated")}
+    low = [v for v in verdicts.values() if v.mass is not None and v.mass < MIN_MASS]
+    empty = [v for v in verdicts.values() if v.status == "empty_prediction"]
+    cut = [line for line in answers if line.get("finished") is False]
+    doubts = (  # what, how many, of how many, whether so many can make the run fail
+        ("replies of the judge could not be read", unread, verdicts, True),
+        (f"answers have a mass below {MIN_MASS:g} on the allowed scores", low, verdicts, True),
+        ("answers are empty", empty, verdicts, True),
+        ("answers were cut at the longest length (--max-new-tokens)", cut, answers, False),
+    )
+    fatal = False
+    for what, part, whole, counts in doubts:
+        if len(part) > WARN * len(whole):
+            print(f"WARNING: {len(part)} of {len(whole)} {what}", file=sys.stderr)
+            fatal |= counts and len(part) > REFUSE * len(whole)
+    for name, verdict in sorted(unread.items())[: 3 if len(unread) > WARN * len(verdicts) else 0]:
+        print(f"  {name}: {verdict.status}: {' '.join(verdict.raw.split())[:160]!r}", file=sys.stderr)
+    return fatal
+
+
+def _finish(failed: int, out: Path, doubtful: bool = False) -> None:
     if failed:
         print(f"{failed} rows failed; the same command asks only for them again ({out})", file=sys.stderr)
+    if doubtful:
+        print(f"these numbers are not to be trusted, see the warnings above ({out})", file=sys.stderr)
+    if failed or doubtful:
         raise typer.Exit(3)

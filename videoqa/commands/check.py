@@ -64,4 +64,5 @@ def judge_check(
     if summary.errors:
         first = next(v.raw for v in verdicts if v.status == "judge_error")
         print(f"{summary.errors} of {summary.calls} calls failed, the first: {first}", file=sys.stderr)
+    if summary.errors or summary.reasons:
         raise typer.Exit(3)

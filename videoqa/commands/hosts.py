@@ -29,6 +29,7 @@ def rejudge(
     sampling: o.Sampling = "greedy",
     reading: o.Reading = "ours",
     explain: o.Explain = 0,
+    again: o.Again = False,
     store: o.Store = None,
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
@@ -38,7 +39,9 @@ def rejudge(
     result is kept beside the new one."""
     opened = logs.import_details(details, out)
     engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    score_run(opened, opened.track.scorer(engine, ScorerOptions(rubric, mode, sampling, reading)), store, explain)
+    score_run(
+        opened, opened.track.scorer(engine, ScorerOptions(rubric, mode, sampling, reading)), store, explain, again
+    )
 
 
 @app.command(

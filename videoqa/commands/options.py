@@ -43,6 +43,7 @@ ModeOption = Annotated[
 ]
 Sampling = Annotated[Literal["greedy", "paper"], typer.Option(help="paper: the paper's temperature and top_p.")]
 Reading = Annotated[str, typer.Option(help="script: unreadable is 0, as in the public script (mode paper).")]
+Again = Annotated[bool, typer.Option("--again", help="Ask again for replies that could not be read.")]
 Explain = Annotated[int, typer.Option(min=0, help="Have the judge explain its N lowest scores.")]
 Store = Annotated[Path | None, typer.Option(help="Folder of the verdict store (default: in the HF cache folder).")]
 DtypeOption = Annotated[
