@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from videoqa.characters import round_brackets, without_unseen
 from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
 from videoqa.errors import UserError
 from videoqa.reply import READER_VERSION, Verdict, behind_thinking, read_reply, without_thinking
@@ -33,10 +34,8 @@ MIN_MASS = 0.5
 SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a line without a score is not waited for
 MODES: tuple[Mode, ...] = ("paper", "score", "dist")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
-_MARK = str.maketrans("[【［⟦⁅﹇]】］⟧⁆﹈", "((((((" + "))))))")
 _SCORE_LINE = re.compile(r"^(\W*(?:score|rating|grade)\s*[:=])\W*\d+(?:\.\d+)?", re.I)
 QUOTE = "The student writes: "
-_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
 
 
 def harmless(text: str, one_line: bool) -> str:
@@ -45,7 +44,7 @@ def harmless(text: str, one_line: bool) -> str:
     Square brackets of all kinds become round ones and invisible characters go, so that "[System]" is "(System)"; with
     `one_line`, line ends become blanks and straight double quotes single ones, so that a quoted field stays one.
     """
-    text = _INVISIBLE.sub(" ", text).translate(_MARK)
+    text = round_brackets(without_unseen(text))
     return " ".join(text.replace('"', "'").split()) if one_line else text
 
 
@@ -162,7 +161,7 @@ class Judge:
     def prompt(self, item: Item) -> Conversation | None:
         """The prompt for an item; None where the answer is empty, also behind a thinking block."""
         answer = (without_thinking(item.prediction or "") or "").strip()
-        seen = _INVISIBLE.sub("", answer).strip()
+        seen = without_unseen(answer).strip()
         return prompt(self.rubric, replace(item, prediction=answer), self.safe) if seen else None
 
     def rate(self, items: Sequence[Item]) -> Iterator[tuple[int, Verdict]]:

@@ -23,27 +23,24 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from videoqa.benchmark import AVERAGE, track
+from videoqa.characters import first_unseen
 from videoqa.errors import UserError
 
 FORMAT = 2
 FORMATS = (1, 2)  # that can be read
 MAX_BYTES = 1_000_000  # a file of a run has about 5 kB
 MAX_VALUE = 1_000.0  # of 10: every answer 10, every ground truth 1
-# Controls, and what makes a text look like another: zero width characters and changes of direction. Right-to-left
-# letters themselves are fine.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 def _visible(text: str) -> str:
-    if found := _UNSEEN.search(text):
-        raise ValueError(f"holds the invisible character U+{ord(found.group()):04X} at position {found.start()}")
+    if (place := first_unseen(text)) is not None:
+        raise ValueError(f"holds the invisible character U+{ord(text[place]):04X} at position {place}")
     return text
 
 
@@ -285,5 +282,5 @@ def _reason(error: Any) -> str:
 
 def short(value: Any, quote: str = "'") -> str:
     text = f"{quote}{value}{quote}" if isinstance(value, str) else str(value)
-    text = _UNSEEN.sub("�", text)
+    text = "".join("�" if first_unseen(character) == 0 else character for character in text[:100]) + text[100:]
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text):,} characters)"
