@@ -15,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import videoqa.probes
 from videoqa import judge_check
 from videoqa.benchmarks.easg.paraphrase import paraphrase
 from videoqa.benchmarks.easg.rubrics import OURS, rubric_file
 from videoqa.commands import command_line
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.judge import QUOTE, Judge
-from videoqa.judge_check import ATTACKS, KINDS, KindResult, Report, attacks, auc, succeeds
+from videoqa.judge_check import KindResult, Report, auc, succeeds
+from videoqa.probes import ATTACKS, KINDS, WRONG, attacks
 from videoqa.reply import Verdict
 from videoqa.rubric import Rubric
 
@@ -50,7 +52,7 @@ def clip_rows(clip: str, objects: Sequence[str], place: str) -> list[dict[str, A
     ]
 
 
-probes = functools.partial(judge_check.probes, ours=OURS, paraphrase=paraphrase)
+probes = functools.partial(videoqa.probes.probes, ours=OURS, paraphrase=paraphrase)
 ROWS = [
     *clip_rows("kitchen", ["jug", "bowl", "wooden spoon"], "table"),
     *clip_rows("garden", ["spade", "hose", "rake"], "lawn"),
@@ -120,7 +122,7 @@ def test_every_row_gets_every_kind_that_its_clip_allows() -> None:
 def test_wrong_answers_are_of_the_right_clip_and_share_no_word_with_the_truth() -> None:
     clip_of = {row["answer"]: row["clip"] for row in ROWS}
     for probe in probes(ROWS, ROWS, OURS):
-        if probe.kind in judge_check.WRONG:
+        if probe.kind in WRONG:
             same = clip_of[probe.item.prediction or ""] == probe.id.split(":")[0]
             assert same == (probe.kind == "same_clip")
             assert not set((probe.item.prediction or "").split()) & (set((probe.item.answer or "").split()) - {"on"})
@@ -131,7 +133,7 @@ def test_an_answer_in_more_words_is_no_wrong_answer() -> None:
         *clip_rows("attic", ["box", "big box", "lamp"], "shelf"),
         *clip_rows("yard", ["the box", "log", "axe"], "mud"),
     ]
-    wrong = {p.item.prediction for p in probes(rows[:1], rows, OURS) if p.kind in judge_check.WRONG}
+    wrong = {p.item.prediction for p in probes(rows[:1], rows, OURS) if p.kind in WRONG}
     assert wrong <= {"lamp", "log", "axe"} and len(wrong) == 2
 
 

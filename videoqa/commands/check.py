@@ -16,6 +16,7 @@ from videoqa.commands.results import console
 from videoqa.errors import UserError
 from videoqa.files import write_json
 from videoqa.judge import Judge
+from videoqa.probes import probes
 from videoqa.rows import sample
 from videoqa.runs import load_rows, opened_data
 from videoqa.store import line_of
@@ -46,7 +47,7 @@ def judge_check(
     read = track.rubric(rubric)
     engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
     rater = Judge(engine, read, mode, sampling)
-    asked = check.probes(sample(pool, limit), pool, rater.rubric, track.rubric("ours"), track.paraphrase)
+    asked = probes(sample(pool, limit), pool, rater.rubric, track.rubric("ours"), track.paraphrase)
     other = check.second_seed(rater)
     verdicts, second = (
         [v for _, v in sorted(tqdm(check.rate(r, asked), total=len(asked), desc="ratings", unit="row"))] if r else []
