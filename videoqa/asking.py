@@ -130,16 +130,16 @@ def _watched(rows: Sequence[Row], videos: Videos) -> Iterator[tuple[dict[int, Sh
     held = 0
     for clip, indices in by_clip.items():
         try:
-            found = videos.frames(rows[indices[0]])
+            frames = videos.frames(rows[indices[0]])
         except VideoError as error:
             failed |= dict.fromkeys(indices, Answer(None, VIDEO_ERROR + str(error)))
             continue
-        if found.warning:
-            warnings.warn(f"clip {clip}: {found.warning}", stacklevel=2)
+        if frames.warning:
+            warnings.warn(f"clip {clip}: {frames.warning}", stacklevel=2)
         of_clip: dict[int, Shown] = {}
         for index in indices:
             try:
-                of_clip[index] = with_regions(rows[index], found, videos)
+                of_clip[index] = with_regions(rows[index], frames, videos)
             except VideoError as error:
                 failed[index] = Answer(None, VIDEO_ERROR + str(error))
         pictures = {id(image): image for one in of_clip.values() for image in one.images}

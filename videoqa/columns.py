@@ -23,8 +23,8 @@ def checked_columns(columns: Mapping[str, Sequence[Any] | None], allowed: Sequen
         raise UserError(f"{', '.join(texts)}: a list of texts is expected, one a row, not a single text")
     lists = {name: list(column) for name, column in columns.items() if column is not None}
     if len(set(map(len, lists.values()))) > 1:
-        told = ", ".join(f"{len(column)} {name}" for name, column in lists.items())
-        raise UserError(f"the columns differ in length: {told}")
+        lengths = ", ".join(f"{len(column)} {name}" for name, column in lists.items())
+        raise UserError(f"the columns differ in length: {lengths}")
     lists["predictions"] = ["" if text is None else text for text in lists["predictions"]]
     for name, column in lists.items():
         for row, text in enumerate(column):

@@ -63,7 +63,7 @@ def probes(
     A row whose clip holds no other answer of the type lacks the kind `same_clip`. Raises ValueError for a row without
     an answer, and for one that has no wrong answer at all because it is alone with its type.
     """
-    found = []
+    made = []
     for row in rows:
         truth = (row["answer"] or "").strip()
         if not truth:
@@ -88,8 +88,8 @@ def probes(
             if text is not None:
                 item = Item(row["question"], truth, text, row["context"])
                 base = None if kind not in ATTACKS else "same_clip" if other is None else "other_clip"
-                found.append(Probe(row["id"], kind, item, base))
-    return found
+                made.append(Probe(row["id"], kind, item, base))
+    return made
 
 
 _FUNCTION_WORDS = frozenset(

@@ -264,10 +264,10 @@ def files(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     if folder.is_file():
         return [folder]
-    found = sorted(folder.glob("scores*.json"), key=lambda p: (p.name != "scores.json", p.name))
-    if not found:
+    paths = sorted(folder.glob("scores*.json"), key=lambda p: (p.name != "scores.json", p.name))
+    if not paths:
         raise FileNotFoundError(f"{folder} has no scores.json: run `easg-bench judge {folder}` first")
-    return found
+    return paths
 
 
 def _reason(error: Any) -> str:
@@ -276,8 +276,8 @@ def _reason(error: Any) -> str:
     if error["type"] == "missing":
         return f"{field} is missing"
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    said = "" if error["type"] == "value_error" else f", not {short(error['input'])}"
-    return f"{short(field, '')}: {message[:1].lower()}{message[1:]}{said}"
+    input_given = "" if error["type"] == "value_error" else f", not {short(error['input'])}"
+    return f"{short(field, '')}: {message[:1].lower()}{message[1:]}{input_given}"
 
 
 def short(value: Any, quote: str = "'") -> str:

@@ -121,16 +121,16 @@ def _difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 def _run_config(path: Path) -> dict[str, Any]:
     """What a run's config.json holds; many other folders have a file of this name."""
-    found = record_in(path.read_bytes())
+    config = record_in(path.read_bytes())
     kinds = {**dict.fromkeys(("data", "revision", "model", "prompt"), str), "config": str, "limit": int | None}
-    if found is None or not {"data", "revision", "model", "prompt"} <= set(found):
+    if config is None or not {"data", "revision", "model", "prompt"} <= set(config):
         raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
-    if found.get("format", 1) != 1:
-        raise RunMismatch(f"{path} was written by a newer easg-bench (format {found['format']}): update")
+    if config.get("format", 1) != 1:
+        raise RunMismatch(f"{path} was written by a newer easg-bench (format {config['format']}): update")
     for key, kind in (kinds | {"shard": str | None, "rows": int}).items():
-        if key in found and not isinstance(found[key], kind):
-            raise RunMismatch(f"{path}: {key} cannot be {found[key]!r}"[:300])
-    return found
+        if key in config and not isinstance(config[key], kind):
+            raise RunMismatch(f"{path}: {key} cannot be {config[key]!r}"[:300])
+    return config
 
 
 def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
@@ -243,11 +243,11 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in ("easg-bench", "datasets", "transformers", "torch", "vllm", "scipy"):
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 # -- the questions of a run -------------------------------------------------------------------------------------------

@@ -89,14 +89,14 @@ def score_time(said: tuple[float, float] | None, truth: tuple[float, float]) -> 
 
 def locate_rows(rows: Iterable[Mapping[str, Any]], replies: Mapping[str, str]) -> list[Located]:
     """The rows that were asked for a time and have one of their own, scored. `replies` is turn 1's text by row id."""
-    found = []
+    located = []
     for row in rows:
         if row["id"] not in replies or None in (row["start_s"], row["end_s"], row["clip_start_s"]):
             continue
         truth = row["start_s"] - row["clip_start_s"], row["end_s"] - row["clip_start_s"]
-        said = read_time(replies[row["id"]])
-        found.append(Located(row["id"], row["type"], truth, said, *score_time(said, truth)))
-    return found
+        time = read_time(replies[row["id"]])
+        located.append(Located(row["id"], row["type"], truth, time, *score_time(time, truth)))
+    return located
 
 
 def summarize_located(located: Iterable[Located]) -> dict[str, dict[str, float | int]]:

@@ -42,24 +42,28 @@ def match(prediction: str | None, reference: str, type: str) -> Match:
     """
     if type not in TYPES:
         raise UserError(f"type {type!r}: allowed are {', '.join(TYPES)}")
-    said = words(without_thinking(prediction or "") or "")
-    meant = words(reference)
-    common = _common(said, meant)
-    exact = len(said) == len(meant) == common > 0 and all(map(_same, said, meant))
+    answer_words = words(without_thinking(prediction or "") or "")
+    reference_words = words(reference)
+    common = _common(answer_words, reference_words)
+    exact = len(answer_words) == len(reference_words) == common > 0 and all(map(_same, answer_words, reference_words))
     verb = relation = None
-    thing = meant
+    thing = reference_words
     if type in ("before", "after"):
-        action, thing = split_action(meant)
-        verb = _verb(said, action)
+        action, thing = split_action(reference_words)
+        verb = _verb(answer_words, action)
     elif type == "indirect":
-        relation = float(any(_same(a, b) for a in said for b in _alike(meant[0]))) if meant else 0.0
-        thing = meant[1:]
+        relation = (
+            float(any(_same(a, b) for a in answer_words for b in _alike(reference_words[0])))
+            if reference_words
+            else 0.0
+        )
+        thing = reference_words[1:]
     return Match(
         exact=float(exact),
-        f1=2 * common / (len(said) + len(meant)) if common else 0.0,
+        f1=2 * common / (len(answer_words) + len(reference_words)) if common else 0.0,
         verb=verb,
         relation=relation,
-        object=None if type == "purpose" else float(0 < len(thing) == _common(said, thing)),
+        object=None if type == "purpose" else float(0 < len(thing) == _common(answer_words, thing)),
     )
 
 
@@ -74,19 +78,19 @@ def match_scores(
     for prediction, reference, name in zip(predictions, references, types, strict=True):
         scores = match(prediction, reference, name)
         rows[name].append(scores)
-    found: dict[str, float | int] = {}
+    figures: dict[str, float | int] = {}
     by_part: dict[str, list[float]] = {part: [] for part in PARTS}
     for name, matches in rows.items():
         for part in PARTS:
             values = [value for m in matches if (value := getattr(m, part)) is not None]
             if values:
-                found[f"{name}_{part}"] = math.fsum(values) / len(values)
-                by_part[part].append(found[f"{name}_{part}"])
+                figures[f"{name}_{part}"] = math.fsum(values) / len(values)
+                by_part[part].append(figures[f"{name}_{part}"])
         if matches:
-            found[f"{name}_n"] = len(matches)
+            figures[f"{name}_n"] = len(matches)
     means: dict[str, float | int] = {part: math.fsum(of) / len(of) for part, of in by_part.items() if of}
     empty = sum(not (without_thinking(p or "") or "").strip() for p in predictions)
-    return means | found | {"n": len(predictions), "empty": empty}
+    return means | figures | {"n": len(predictions), "empty": empty}
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
@@ -171,11 +175,11 @@ loosen loose losse|tighten tight|separate seperate|stretch streche|scrape scrap|
 
 @functools.cache
 def _irregular() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    base_forms: dict[str, set[str]] = {}
     for base, *forms in (entry.split() for entry in _FORMS.replace("\n", "|").split("|") if entry.strip()):
         for form in forms:
-            found.setdefault(form, set()).add(base)
-    return found
+            base_forms.setdefault(form, set()).add(base)
+    return base_forms
 
 
 @functools.lru_cache(maxsize=50_000)
@@ -183,20 +187,20 @@ def bases(word: str) -> frozenset[str]:
     """What a lower-case English word may be a form of, itself among it: "taped" -> tape, "tapped" -> tap, "dishes" ->
     dish. Candidates need not be words ("cleaned" -> also "cleane"): they only have to meet those of the other form.
     """
-    found = {word} | _irregular().get(word, set())
+    candidates = {word} | _irregular().get(word, set())
     if word.endswith("ies"):
-        found |= {word[:-3] + "y", word[:-1]}
+        candidates |= {word[:-3] + "y", word[:-1]}
     elif word.endswith("ves"):
-        found |= {word[:-1], word[:-3] + "f", word[:-3] + "fe"}
+        candidates |= {word[:-1], word[:-3] + "f", word[:-3] + "fe"}
     elif re.search(r"(?:[sxzo]|ch|sh)es$", word):
-        found |= {word[:-1], word[:-2]}
+        candidates |= {word[:-1], word[:-2]}
     elif re.search(r"[^su]s$", word):
-        found.add(word[:-1])
+        candidates.add(word[:-1])
     elif word.endswith("ied"):
-        found |= {word[:-3] + "y", word[:-1]}
+        candidates |= {word[:-3] + "y", word[:-1]}
     elif ending := re.search(r"(?<!e)ed$|ing$", word):
-        found |= _unended(word[: ending.start()])
-    return frozenset(found)
+        candidates |= _unended(word[: ending.start()])
+    return frozenset(candidates)
 
 
 def _unended(stem: str) -> set[str]:
@@ -205,9 +209,9 @@ def _unended(stem: str) -> set[str]:
         return set()  # "red", "string"
     if re.fullmatch(r"[^aeiou]*[aeiouy][^aeiouwxy]", stem):
         return {stem + "e"} if re.fullmatch(r"[^aeiou]+[aeiouy].", stem) else {stem, stem + "e"}  # "taped" is not "tap"
-    found = {stem, stem + "e"}
+    candidates = {stem, stem + "e"}
     if stem[-1] == stem[-2:-1]:
-        found.add(stem[:-1])
+        candidates.add(stem[:-1])
     if stem.endswith("y"):
-        found.add(stem[:-1] + "ie")  # "tying"
-    return found
+        candidates.add(stem[:-1] + "ie")  # "tying"
+    return candidates

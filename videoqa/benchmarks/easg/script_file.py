@@ -39,12 +39,12 @@ def read_script(path: Path, rows: Sequence[Row]) -> list[Answered]:
     waiting: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in rows:
         waiting[row["clip"], row["type"], row["question"]].append(row)
-    asked = {key: [row["answer"] for row in of_key] for key, of_key in waiting.items()}
+    truths = {key: [row["answer"] for row in of_key] for key, of_key in waiting.items()}
     judged = any("review" in line or "scores" in line for line in lines)
     answered, problems = [], []
     for number, line in enumerate(lines, 1):
         try:
-            row = _take(line, waiting, asked)
+            row = _take(line, waiting, truths)
             verdict = _verdict(line) if judged else None
             answered.append(Answered(row["id"], line["prediction"], verdict, SCRIPT_JUDGE))
         except ValueError as error:

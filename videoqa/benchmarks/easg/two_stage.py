@@ -37,12 +37,12 @@ def locate(question: str, shown: Shown) -> Conversation:
     without one, the moment that the question is about)."""
     step = step_of(question)
     what = f"this step of the camera wearer: {step[1]}" if step else f'what this question is about: "{question}"'
-    told = [{"type": "text", "text": "Frames of a first-person video, each with its second:"}]
+    head = [{"type": "text", "text": "Frames of a first-person video, each with its second:"}]
     text = (
         f"\n\nFind in the video {what}\n"
         "When does it begin and end? Answer with two times in seconds and nothing else, like this: S s to E s"
     )
-    return [{"role": "user", "content": [*told, *frame_parts(shown), {"type": "text", "text": text}]}]
+    return [{"role": "user", "content": [*head, *frame_parts(shown), {"type": "text", "text": text}]}]
 
 
 def look_beside(question: str) -> str:
@@ -54,8 +54,8 @@ def look_beside(question: str) -> str:
 
 def second_turn(first: Conversation, reply: str, question: str) -> Conversation:
     """The conversation of turn 1, its reply, and turn 2: the frames stay in it."""
-    said: list[Message] = [{"role": "assistant", "content": reply}, {"role": "user", "content": look_beside(question)}]
-    return [*first, *said]
+    turns: list[Message] = [{"role": "assistant", "content": reply}, {"role": "user", "content": look_beside(question)}]
+    return [*first, *turns]
 
 
 def two_turns(

@@ -100,6 +100,6 @@ def _videos(rows: Sequence[dict[str, Any]]) -> Videos:
 
 
 def _response(answer: Answer) -> ModelResponse:
-    told: dict[str, Any] = {"conversation": answer.conversation, "located": answer.located, "error": answer.error}
-    told |= {"finished": answer.finished, "warning": answer.warning}
-    return ModelResponse(input=json.dumps(told), text=[answer.text or ""], input_tokens=[], output_tokens=[[]])
+    notes: dict[str, Any] = {"conversation": answer.conversation, "located": answer.located, "error": answer.error}
+    notes |= {"finished": answer.finished, "warning": answer.warning}
+    return ModelResponse(input=json.dumps(notes), text=[answer.text or ""], input_tokens=[], output_tokens=[[]])

@@ -92,8 +92,8 @@ def _mended(error: ValueError) -> str:
         return str(error)
     families = {name.split(":")[0] for name in _tasks}
     near = difflib.get_close_matches(match[1], sorted({*_tasks, *families}), n=6, cutoff=0.5)
-    told = f"close to it: {', '.join(near)}" if near else f"there are: {', '.join(sorted(families)) or 'none'}"
-    return f"no task {match[1]!r}; {told}"
+    names = f"close to it: {', '.join(near)}" if near else f"there are: {', '.join(sorted(families)) or 'none'}"
+    return f"no task {match[1]!r}; {names}"
 
 
 def _patch() -> None:
@@ -105,9 +105,9 @@ def _patch() -> None:
     load = Registry.load_all_task_configs
 
     def load_ours(*arguments: Any, **named: Any) -> dict[str, Any]:
-        found = load(*arguments, **named)
-        _tasks[:] = found
-        return found
+        configs = load(*arguments, **named)
+        _tasks[:] = configs
+        return configs
 
     load_ours.of_easg_bench = True  # type: ignore[attr-defined]
     Registry.load_all_task_configs = staticmethod(load_ours)  # type: ignore[method-assign, assignment]
