@@ -1,4 +1,4 @@
-"""videoqa/answers_file.py: the public script's answers file, in and out without loss."""
+"""videoqa/benchmarks/easg/script_file.py and imported.py: the public script's answers file, in and out without loss."""
 
 from __future__ import annotations
 

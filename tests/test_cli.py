@@ -1,4 +1,4 @@
-"""videoqa/cli.py: run, answer, judge and report with scripted engines, and what is said when something is wrong."""
+"""videoqa/commands: run, answer, judge and report with scripted engines, and what is said when something is wrong."""
 
 from __future__ import annotations
 
