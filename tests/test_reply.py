@@ -22,7 +22,7 @@ from scripted import Scripted
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.judge import Item, Judge
 from videoqa.reading.text import READ
-from videoqa.reply import behind_thinking, begins_with_score, read_reply, without_thinking
+from videoqa.reply import begins_with_score, behind_thinking, read_reply, without_thinking
 from videoqa.rubric import Rubric
 
 BLIND_FIRST_SEEN = "120 clear replies: 102 read right (85%), 1 read wrong; of 80 without a score none but that one read"
@@ -155,14 +155,12 @@ PIECES = [
     '"',
     "[[",
     "]]",
-] + [
     "I rate it ",
     "the answer ",
     "deserves ",
     "a ",
     "not ",
     "if ",
-    "| ",
     "评分：",
     "分",
     "½",

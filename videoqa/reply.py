@@ -1,7 +1,8 @@
 """The reader of a judge's reply: text -> Verdict.
 
 A wrong number is worse than none. The folder `reading` takes the model's thinking away, makes plain lines of the rest
-and finds the scores that they name, each in an explicit form; what is here decides: one score, or the last word of several. Two that differ and no last word are unreadable.
+and finds the scores that they name, each in an explicit form; what is here decides: one score, or the last word of
+several. Two that differ and no last word are unreadable.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from videoqa.reading.text import lines_of
 from videoqa.reading.thinking import behind_thinking, without_thinking
 from videoqa.rubric import Rubric
 
-READER_VERSION = "1"  # goes up with every change that reads a reply otherwise
 STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error")
 
 

@@ -44,6 +44,8 @@ def _whole_lines(lines: Sequence[str]) -> Iterator[Claim]:
         if found is None:
             continue
         value, of, end = found
+        if of is None and not line[start.end() if start else 0 :].lstrip("⟦+-–")[:1].isdigit():
+            continue  # "sei", "one" and "ten" are words of the prose as well
         lone = not re.search(r"[^\W_]", re.sub(r"^(?:です|入り|입니다|이다)", "", line[end:]))
         announced = bool(_ABOVE.search(above[-120:]))
         rank: Rank = "final" if announced and _FINAL_LINE.search(above[-120:]) else "score"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Rank = Literal["stray", "weak", "score", "final"]
-# stray: never holds, but contradicts; weak: counts where nothing else is said ("The tool is right. 7/10."); final: the last word ("Overall: 7")
+# stray: never holds, but contradicts ("is wrong and deserves 2/10"); weak: counts where nothing else is said ("The tool
+# is right. 7/10."); final: the last word ("Overall: 7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,18 @@ def words(text: str) -> frozenset[str]:
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
-_WORDS = {
+_WORDS = {  # each list ends with ten
     word: value
     for words in (
         "zero one two three four five six seven eight nine ten",
-        "null eins zwei drei vier fünf sechs sieben acht neun zehn",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn",
         "zéro un deux trois quatre cinq six sept huit neuf dix",
         "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
         "zero uno due tre quattro cinque sei sette otto nove dieci",
         "zero um dois três quatro cinco seis sete oito nove dez",
         "ноль один два три четыре пять шесть семь восемь девять десять",
     )
-    for value, word in enumerate(words.split())
+    for value, word in enumerate(words.split(), 10 - len(words.split()) + 1)
 }
 WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _UNIT = r"(?:points?|pts?|marks?|stars?|Punkten?|Sternen?|puntos?|punti|pontos?|балл(?:ов|а)?|分|点|點|점|[★⭐])"
@@ -61,7 +62,7 @@ _NUMBER = re.compile(
     rf"(?P<of>\d+(?:\.\d+)?|(?:{WORD})(?!\w))(?: ?(?:possible )?{_UNIT}(?![a-zа-я]))?)?⟧?",
     re.I,
 )
-# "7-8", "7 to 8", "7 or ⟦8⟧", "80 %", "7 -> 6", "10 = best", "7 × 2", "7.5.1", "7½", "7th", "7-ish", "seven and a half",
+# "7-8", "7 to 8", "7 or ⟦8⟧", "80 %", "7 -> 6", "10 = best", "7 × 2", "7.5.1", "7½", "7th", "7-ish",
 # "7 1/2", "7+": the number is not what was meant
 _UNCLEAR = re.compile(
     r"\w|[.,:]\d|[-–+](?=\s|$)| ?(?:\.{2,}|…) ?\d| ?[%‰°€$£+±×=<>→≈~^\\½⅓⅔¼¾*]| ?/(?!\s[A-Z])| ?[-–—~]? ?>"
@@ -90,7 +91,8 @@ _FOLLOWERS = words(
     "as because since for due given but with which that this it is the on in based and while though although "
     "however so overall total at where here thus reflects seems feels fits by not a an i my we after weil da "
     "denn wegen für und aber porque ya pues car parce puisque pour mais perché perchè poiché ma para por pero "
-    "pois mas так потому поскольку за и но omdat want voor bo ponieważ çünkü porqué です だ を と とします で 입니다 을 이다 "
+    "pois mas так потому поскольку за и но omdat want voor bo ponieważ çünkü porqué です だ を と とします で "
+    "입니다 을 이다 "
     "으로 을 줍니다 입니다."
 )
 _STARTERS = words(
@@ -231,7 +233,7 @@ _DENIED = re.compile(
 )
 
 
-# what a sentence may say before "it deserves a 7" or "the score is 7" in the same breath: "I think", "so", "which means"
+# what a sentence may say before "it deserves a 7" or "the score is 7" in the same breath: "I think", "so"
 _BREATH = words(
     "i think believe feel find would i'd say that so thus hence therefore overall and as such all in my "
     "opinion view consequently accordingly ultimately finally on balance altogether given this for these "

@@ -20,7 +20,8 @@ _AS = (
     r"|high|generous|fair|clear|good|total|numerical|no|more|higher|lowest|highest|maximum|minimum|possible|top|full|than|is|deserves|somewhat|worth|getting|for"
     r"|down|up|my|about|revised)"
 )
-# "I would rate this answer a 6", "I'd give it a 3", "I settle on a 7", "I lower it to 5", "I would not give more than 4"
+# "I would rate this answer a 6", "I'd give it a 3", "I settle on a 7", "I lower it to 5",
+# "I would not give more than 4"
 _FIRST_PERSON = re.compile(
     r"(?<!\w)(?:I|we)(?:['’](?:d|ll|m|ve))?(?: (?:would|will|shall|must|can|do|am|have|therefore|thus|hence|now"
     r"|then|still|only"
@@ -58,7 +59,8 @@ _ON_A_SCALE = re.compile(
     r"|it['’]s) ){0,2}(?=\d|[a-z])",
     re.I,
 )
-# other languages: "Ich gebe 8 von 10 Punkten", "Le doy un 4", "Je donne 8 sur 10", "Ставлю 7", "我给这个回答6分", "7점을 줍니다"
+# other languages: "Ich gebe 8 von 10 Punkten", "Le doy un 4", "Je donne 8 sur 10", "Ставлю 7", "我给这个回答6分",
+# "7점을 줍니다"
 _FOREIGN = re.compile(
     r"(?<!\w)(?:ich (?:gebe|vergebe|bewerte|würde sagen)|j['’]attribue|je (?:lui )?(?:donne(?:rais)?"
     r"|attribue(?:rais)?|mets|mettrais|note)|(?:le|lo|la)?\s?(?:doy|otorgo|asigno|pongo|daría|califico)"
@@ -71,7 +73,8 @@ _FOREIGN = re.compile(
     r"|，|到|学生的|分){0,6}\s?(?=⟦|\d)"
     r"|(?:は|に|を|에|은|는|를)\s?(?=\d+(?:\.\d)?[点점](?:です|と|を付|をつけ|입니다|을\s))"
     # "10点満点中5点とします", "10점 만점에 4점을 주겠습니다", "10 में से 5 अंक": the scale's top stands first
-    r"|(?<!\d)(?P<top>\d+) ?(?:点満点中の?|点満点で|점 만점에(?:서)?|점 만점 중|分满分[，,中]?|分中|में से|üzerinden) ?(?=\d)",
+    r"|(?<!\d)(?P<top>\d+) ?(?:点満点中の?|点満点で|점 만점에(?:서)?|점 만점 중"
+    r"|分满分[，,中]?|分中|में से|üzerinden) ?(?=\d)",
     re.I,
 )
 # "I think a 7 is fair"
@@ -103,6 +106,8 @@ _TIME = re.compile(r"(?<!\w)(?:at first|initially|first|originally|considered|th
 
 
 def in_sentences(line: str, number: int, top: float) -> Iterator[Claim]:
+    """The scores that a line's sentences give. Some forms need more than a number: a ratio to the scale's top, or an
+    article ("a 6"), for "it is 6" and "so 6" may speak of anything."""
     for form, needs_ratio in (
         (_FIRST_PERSON, ""),
         (_THIRD_PERSON, "is"),

@@ -44,7 +44,8 @@ _SHOWN = re.compile(
 )
 # a member of an object that is no JSON: "{'score': 4, 'reason': 'the lid'}", '{"score": 7, "reason": "cut off'
 _MEMBER = re.compile(
-    r"""(?:^|[{,\n])\s{0,40}["'“]?(\w{1,20}(?:[ _]\w{1,20})?)["'”]?\s{0,9}:\s{0,9}["']?([^\s"',}][^"',}\n]{0,30})(?=["'\s]{0,9}[,}\n])"""
+    r"""(?:^|[{,\n])\s{0,40}["'“]?(\w{1,20}(?:[ _]\w{1,20})?)["'”]?\s{0,9}:\s{0,9}["']?"""
+    r"""([^\s"',}][^"',}\n]{0,30})(?=["'\s]{0,9}[,}\n])"""
 )
 _TAG = re.compile(r"<(/?)([a-zA-Z_][\w-]{0,30})\s?/?>")  # "<score>7</score>"
 _INLINE_TAGS = {"b", "i", "em", "strong", "u", "span", "code", "mark", "sup", "sub"}
