@@ -26,7 +26,7 @@ from videoqa.reply import begins_with_score, behind_thinking, read_reply, withou
 from videoqa.rubric import Rubric
 
 BLIND_FIRST_SEEN = "120 clear replies: 102 read right (85%), 1 read wrong; of 80 without a score none but that one read"
-RECALL = {"dev": 0.95, "blind": 0.95}
+RECALL = {"dev": 0.95, "blind": 0.95}  # measured when both had been seen: 0.97 and 0.99
 FOUR_VALUES = Rubric(
     name="worldqa",
     system="Compare key points.",

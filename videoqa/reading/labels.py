@@ -51,9 +51,12 @@ _LABEL_CJK = re.compile(
     r"|評点|점수|평점|총점|평가|评级)"
     r"\s?(?:\([^()\n]{0,30}\))?\s?(?:是|为|為|は|는|은|가)?\s?[:=]?\s?"
 )
+# words before a Chinese, Japanese or Korean label: 最终得分 is the last word, 我的评分 the answer's, 准确性得分
+# a part's
 _CJK_FINAL = re.compile(r"最终|最終|总体?$|總|综合|綜合|整体|总体|総合|最后|최종|종합|총|전체")
 _CJK_OWN = re.compile(r"$|.*(?:我的|的|此|该|因此|所以|故|给出|給出|私の|따라서|이)$")
 # words that may stand between the last article, or the line's beginning, and the label; others name a part
+# what may stand before a colon and a label: "Correction: Score: 5", not "The student added: Score: 10"
 _OWN_LEAD = re.compile(
     r"(?<!\w)(?:evaluation|assessment|rating|scor\w+|grad\w+|judge?ment|verdict|my|review|feedback|analysis"
     r"|final|overall"
@@ -119,8 +122,8 @@ def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
         if not sign and not at_start and not m[0].lower().startswith(("rating", "score", "grade")):
             continue
         loose = bool(m["loose"])
-        if not sign and re.match("point|mark", m[0], re.I):
-            continue  # "Point 1 is right."
+        if not sign and (re.match("point|mark", m[0], re.I) or re.match(r"\d+ ?:", line[m.end() :])):
+            continue  # "Point 1 is right.", "Rating 1: 5"
         if (
             loose
             and sign.lower() in ("of", "de", "von", "")
@@ -163,6 +166,7 @@ def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
             yield Claim(found[0], found[1], rank, number, m.start(), found[2], m.start() <= starts)
 
 
+# what may stand between a label and a ratio: "Rating: ★★★ (7/10)", "Grade: B+ (8/10)", "Rating: Good, 7/10"
 _STARS = re.compile(r"[^\d\n()]{0,40}?(?:\(|,\s)(?=\d+(?:\.\d+)? ?/)")
 # a score line without a score: "Score: N/A", "Final score: unknown", "Score: ½", "Score: between 6 and 7"
 _UNKNOWN = re.compile(

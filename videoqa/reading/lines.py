@@ -24,6 +24,7 @@ _ABOVE = re.compile(
     rf"|평가) ?(?:\([^()]{{0,60}}\))? ?[:：]?$",
     re.I,
 )
+# a heading of a part, "**Accuracy**" above "8/10", and one of the whole, "### Overall" above "Score: 6/10"
 _CRITERION_LINE = re.compile(rf"(?<!\w){CRITERION}(?!\w)", re.I)
 _FINAL_LINE = re.compile(
     r"(?<!\w)(?:overall|final|total|verdict|conclusion|summary|gesamt\w*|fazit|итог\w*|global)(?!\w)|总|最终|総合", re.I

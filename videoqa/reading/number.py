@@ -85,6 +85,7 @@ _ALTERNATIVE = re.compile(
 _AFTER_POINTS = re.compile(
     r"[分点點점](?=です|だ|を|と|入り|입니다|을|이다|으로|이라|。|，|、|是|吧|了|给|$)"
 )  # not 分钟, 分之一, 10分制
+# of the unclear ones, those that were meant as a score, so that no other number may take their place: "Score: 6-7"
 _RANGE_OR_SHARE = re.compile(r" ?(?:[%½¼¾⅓⅔+~]|(?:-|–|—|to|or) ?⟦?\d|percent|per cent)", re.I)
 # words that may follow a score: all others make it a count ("3 tools")
 _FOLLOWERS = words(
@@ -102,7 +103,7 @@ _STARTERS = words(
 )
 # "a score of 8 to this answer", "a 6/10 answer", "0.3 of the truth"
 _TO_WHOM = re.compile(
-    r"(?:to (?:this|the|that|it|him|her)|answer|response|reply|match|of the truth|from me)(?!\w)",
+    r"(?:to (?:this|that|it|him|her|the (?:student|answer|response|reply|assistant|candidate|prediction))|answer|response|reply|match|of the truth|from me)(?!\w)",
     re.I,
 )
 # "Score: 9 (relevance)", "7 for accuracy": a part's score, not the answer's
@@ -188,6 +189,7 @@ def _may_follow(rest: str, foreign: bool) -> bool:
 
 # -- what stands before -----------------------------------------------------------------------------------------------
 
+# "... is missing. I rate it", "得分：9分。理由", "(a part is missing) So the score"
 SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|[;；。！？]|\)\s?(?=[A-Z])")
 # where a sentence turns, so that what stands before says nothing of the number
 NEAR = re.compile(
@@ -222,7 +224,8 @@ _SUPPOSED = re.compile(
     r"|vielleicht|peut-être|quizás|forse)(?!\w)|如果|若|假如|应该|もし|만약|本来",
     re.I,
 )
-_CONDITION = re.compile(r"(?<!\w)(?:if|unless|wenn|falls|если)(?!\w)|如果|假如|もし|만약", re.I)
+# "if": reaches over the whole sentence, up to a "but": "If the lid were named it gets a 9, but it gets a 5"
+_CONDITION = re.compile(r"(?<!\w)(?:if|unless|wenn|falls|si|если)(?!\w)|如果|假如|もし|만약", re.I)
 # denied, or the scale's own ends: "does not deserve a 9", "the maximum score is 10", "a perfect 10 would"
 _DENIED = re.compile(
     r"(?<!\w)(?:not?|cannot|never|without|neither|rather|instead|short|above|below|under|over|least|most|more"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from videoqa.reading.number import CRITERION, SENTENCE_END, SUPPOSING, WORD, Claim, number_at, own
 
+# the answer, as a sentence names it: "this", "the student's answer"; not "the reference", "a perfect answer"
 _NOUN = (
     r"(?:answers?|response|reply|prediction|submission|output|attempt|student|candidate|assistant|model|one|AI"
     r"|participant)"
@@ -15,6 +16,7 @@ _THIS = (
     rf"(?:(?:this|the|that|its) (?:given |above )?{_NOUN}(?:['’]s? {_NOUN})?|its {_NOUN}"
     r"|this|it|that|them|him|her)"
 )
+# what may stand between the verb and its number: "I rate it [as a solid] 8"; any other word makes it a count
 _AS = (
     r"(?:an?|the|only|just|score|rating|grade|marks?|of|as|at|with|to|be|overall|final|solid|strong|weak|low"
     r"|high|generous|fair|clear|good|total|numerical|no|more|higher|lowest|highest|maximum|minimum|possible|top|full|than|is|deserves|somewhat|worth|getting|for"
@@ -97,11 +99,13 @@ _STRAY = re.compile(
     r" (?:an? |only |just |score of )?(?=⟦|\d)",
     re.I,
 )
+# what a colon before a ratio must follow: "full marks: 10/10", not "Key facts covered: 9/10"
 _RATED_BEFORE = re.compile(
     r"(?<!\w)(?:marks?|verdict|judge?ment|assessment|grade|rating|score|credit|but|\d+ ?(?:/|out of) ?\d+)(?!\w)",
     re.I,
 )
 _MARKED = re.compile(r"(?=⟦)")  # "[[7]]", "\boxed{7}", "[RESULT] 3"
+# "It is at first a 9": not the verdict
 _TIME = re.compile(r"(?<!\w)(?:at first|initially|first|originally|considered|thought|tempted)(?!\w)", re.I)
 
 
