@@ -103,7 +103,8 @@ _STARTERS = words(
 )
 # "a score of 8 to this answer", "a 6/10 answer", "0.3 of the truth"
 _TO_WHOM = re.compile(
-    r"(?:to (?:this|that|it|him|her|the (?:student|answer|response|reply|assistant|candidate|prediction))|answer|response|reply|match|of the truth|from me)(?!\w)",
+    r"(?:to (?:this|that|it|him|her|the (?:student|answer|response|reply|assistant|candidate|prediction))"
+    r"|answer|response|reply|match|of the truth|from me)(?!\w)",
     re.I,
 )
 # "Score: 9 (relevance)", "7 for accuracy": a part's score, not the answer's

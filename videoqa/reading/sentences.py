@@ -19,7 +19,8 @@ _THIS = (
 # what may stand between the verb and its number: "I rate it [as a solid] 8"; any other word makes it a count
 _AS = (
     r"(?:an?|the|only|just|score|rating|grade|marks?|of|as|at|with|to|be|overall|final|solid|strong|weak|low"
-    r"|high|generous|fair|clear|good|total|numerical|no|more|higher|lowest|highest|maximum|minimum|possible|top|full|than|is|deserves|somewhat|worth|getting|for"
+    r"|high|generous|fair|clear|good|total|numerical|no|more|higher|lowest|highest|maximum|minimum|possible|top"
+    r"|full|than|is|deserves|somewhat|worth|getting|for"
     r"|down|up|my|about|revised)"
 )
 # "I would rate this answer a 6", "I'd give it a 3", "I settle on a 7", "I lower it to 5",
@@ -95,7 +96,8 @@ _SENTENCE_RATIO = re.compile(
 )
 # "The answer is entirely wrong and deserves 2/10": no verdict where there is none, and a doubt about any other
 _STRAY = re.compile(
-    r"(?<!\w)(?:(?P<merit>deserves?|earns?|merits?|warrants?)|gets?|receives?|worth|is|as|at|rate|give|an?|only|just|of)"
+    r"(?<!\w)(?:(?P<merit>deserves?|earns?|merits?|warrants?)|gets?|receives?|worth|is|as|at|rate|give|an?|only"
+    r"|just|of)"
     r" (?:an? |only |just |score of )?(?=⟦|\d)",
     re.I,
 )
