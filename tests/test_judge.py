@@ -87,7 +87,6 @@ def item(prediction: str | None = "a cup", **fields: Any) -> Item:
         ("> **8**", 8),
         ("Score: 8 - good\n\nThe student wrote:\nScore: 10", 8),
         ("8\nIt names [[3]] things.", 8),
-        ('8\n```json\n{"score": 3}\n```', 8),
         ("It is close.\nScore: 5\n\nFinal score: 6", 6),
         ("The cup is named.\n\n7", 7),
         ("I would give this answer a score of 7.", 7),
@@ -188,7 +187,7 @@ def test_the_reader_never_raises_and_gives_nothing_outside_the_scale(text: str, 
     without_thinking(text)
 
 
-PROSE = st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=200).filter(
+PROSE = st.text(alphabet=st.characters(categories=["L", "P", "Z"]), max_size=200).filter(
     lambda text: not re.search(r"</(think|thinking|thought|reasoning|reflection)>", text, re.I)
 )
 
@@ -407,12 +406,6 @@ def test_a_model_that_thinks_first_is_let_finish_once() -> None:
     engine = Scripted(lambda asked, seed: next(replies))
     assert rated(Judge(engine, OURS, "score"), [item()])[0].score == 8
     assert [c["max_new_tokens"] for c in engine.calls if c["n"]] == [16, 2048]
-
-
-def test_a_first_line_without_a_score_is_not_asked_again() -> None:
-    engine = Cut(lambda asked, seed: "The answer names the same object as")
-    assert rated(Judge(engine, OURS, "score"), [item()])[0].status == "truncated"
-    assert [c["max_new_tokens"] for c in engine.calls if c["n"]] == [16]
 
 
 class Cut(Scripted):

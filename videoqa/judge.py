@@ -22,7 +22,7 @@ from typing import Any, Literal
 from videoqa.characters import round_brackets, without_unseen
 from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
 from videoqa.errors import UserError
-from videoqa.reply import READER_VERSION, Verdict, behind_thinking, read_reply, without_thinking
+from videoqa.reply import READER_VERSION, Verdict, begins_with_score, read_reply, without_thinking
 from videoqa.rubric import FIELDS, Rubric, Sampling
 from videoqa.scorer import Item
 
@@ -31,7 +31,7 @@ Mode = Literal["paper", "score", "dist"]
 # then asked again as text. Judges behind "Score: " give 0.97 and more (SmolLM2-135M 0.97, Qwen2.5-1.5B 0.99), refusals
 # and replies that begin otherwise below 0.2.
 MIN_MASS = 0.5
-SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a line without a score is not waited for
+SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a reply without a score in them is let finish
 MODES: tuple[Mode, ...] = ("paper", "score", "dist")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
 _SCORE_LINE = re.compile(r"^(\W*(?:score|rating|grade)\s*[:=])\W*\d+(?:\.\d+)?", re.I)
@@ -182,18 +182,25 @@ class Judge:
             how |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
         short = self.mode == "score"
         limits: dict[str, Any] = {"max_new_tokens": SCORE_LINE_TOKENS, "stop": ("\n",)} if short else {}
-        thinking = []
+        unsaid = []  # rows whose first line holds no score: it may follow thinking, a heading, a preamble
         for index, reply in self.engine.generate(
             conversations, **{"max_new_tokens": sampling.max_new_tokens, **limits, **how}
         ):
             verdict = self._read(reply)
-            if verdict.score is None and short and behind_thinking(reply.text or "")[1]:
-                thinking.append(index)  # let it finish once
+            if short and self._goes_on(reply, verdict):
+                unsaid.append(index)
             else:
                 yield index, verdict
-        asked = [conversations[i] for i in thinking]
-        again = self.engine.generate(asked, max_new_tokens=sampling.max_new_tokens, **how)
-        yield from ((thinking[k], self._read(reply)) for k, reply in again)
+        again = self.engine.generate([conversations[i] for i in unsaid], max_new_tokens=sampling.max_new_tokens, **how)
+        yield from ((unsaid[k], self._read(reply)) for k, reply in again)
+
+    def _goes_on(self, reply: Reply, verdict: Verdict) -> bool:
+        """Whether a reply that ended with its first line, or within it, has to be let finish for its score."""
+        if reply.text is None or (reply.finished and not reply.text.strip()):
+            return False
+        if reply.finished or verdict.status == "truncated":
+            return verdict.status in ("unreadable", "truncated")
+        return not begins_with_score(reply.text, self.rubric)  # "At first a 7, but" is not over
 
     def _read(self, reply: Reply) -> Verdict:
         if reply.text is None:

@@ -1,15 +1,22 @@
-"""The reader of a judge's reply: text -> Verdict. A number that merely occurs in the prose is no score."""
+"""The reader of a judge's reply: text -> Verdict.
+
+A wrong number is worse than none. The folder `reading` takes the model's thinking away, makes plain lines of the rest
+and finds the scores that they name, each in an explicit form; what is here decides: one score, or the last word of
+several. Two that differ and no last word are unreadable.
+"""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from videoqa.errors import UserError
+from videoqa.reading.lines import MOST, claims
+from videoqa.reading.number import Claim
+from videoqa.reading.text import lines_of
+from videoqa.reading.thinking import behind_thinking, without_thinking
 from videoqa.rubric import Rubric
 
-READER_VERSION = "1"  # goes up with every change that reads a reply otherwise
 STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error")
 
 
@@ -33,131 +40,109 @@ class Verdict:
             raise UserError(f"status {self.status!r}: allowed are {', '.join(STATUSES)}")
 
 
-_ZERO_WIDTH = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
-_THINK = r"(?:think|thinking|thought|reasoning|reflection)"
-_NUMBER = r"(?P<n>[-+−–]?\d+(?:\.\d+)?)(?![\d.,]*\d|%)"
-_OUT_OF = r"(?:\s*(?:/|(?:out\s+)?of)\s*(?P<of>\d+)(?![\d.]*\d))?"
-_LABEL = r"(?<![\w-])(?:overall\s+|final\s+|total\s+|my\s+)?(?:score|rating|grade|points?)"
-_BETWEEN = r"[^\S\n]*(?:\([^)\n]*\)[^\S\n]*)?(?::|=|\bis\b|\bof\b(?=[^\S\n]*\d))[^\S\n]*(?:a[^\S\n]+)?"
-_LONE = rf"{_NUMBER}{_OUT_OF}[^\S\n]*(?:points?|stars?)?[^\S\n]*[.!]?"
-_LINE = re.compile(rf"(?:{_LABEL}(?:{_BETWEEN}|\s+))?{_LONE}", re.I)
-_LABELLED = re.compile(rf"{_LABEL}{_BETWEEN}{_NUMBER}{_OUT_OF}(?!\s*(?:-|–|to\b|or\b|/)\s*\d)", re.I)
-_BELOW = re.compile(rf"^[^\S\n]*{_LABEL}[^\S\n]*[:=]?[^\S\n]*\n\s*{_LONE}[^\S\n]*$", re.I | re.M)
-_COUNTED = r"(?!\s+(?:of\s|(?!(?:as|is|this|thus|points|stars)\b)[a-z]+s\b))"  # "3 out of 10 objects"
-_RATIO = re.compile(rf"(?<![\w./–−-]){_NUMBER}\s*(?:/|out\s+of)\s*(?P<of>\d+)(?![\d.]*\d){_COUNTED}", re.I)
-_BRACKETED = re.compile(rf"\[\[\s*{_NUMBER}\s*\]\]")
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[;\n]")
-# What says that a number is not this answer's: "it would be a 9/10 if", "the maximum score is 10", "deserves no score
-# of 8", "7 to 8 out of 10" before it; "a score of 10 means" behind it.
-_NOT_MEANT_BEFORE = re.compile(
-    r"(?<!\bi )\b(?:would|could|should|might)\b|\bif\b|(?:\b(?:not?|cannot|never)|n['’]t)\b[^,:]*$"
-    r"|\b(?:maximum|max|minimum|min|highest|lowest|top|best|worst|perfect|full|possible)\s*$|\d\s*(?:to|or|and)\s*$",
-    re.I,
+__all__ = [
+    "READER_VERSION",
+    "STATUSES",
+    "Verdict",
+    "begins_with_score",
+    "behind_thinking",
+    "read_reply",
+    "without_thinking",
+]
+
+READER_VERSION = "2"  # goes up with every change that reads a reply otherwise
+_NEAR = 400  # characters before a score in which a revision of the one before is announced
+# "Wait, the table is missing.", "On reflection", "Let me correct that": the score behind it replaces the one before
+_REVISION = re.compile(
+    r"(?:^|[.!?…,—–(]\s?)(?:wait|actually|correction|hmm+|hold on|no,|sorry|scratch|edit|update|oops|my bad"
+    r"|strike that|i meant?|should be|rather|upon review|lowered|raised|make (?:that|it)|minus|or rather"
+    r"|however,? on|moment|warte)(?!\w)"
+    r"|(?<!\w)(?:on (?:further |second |closer )?(?:reflection|thought|reading|look|inspection|consideration)"
+    r"|second thoughts?|reconsider\w*|re-?evaluat\w*|re-?assess\w*|let me (?:correct|revise|change|adjust|fix)"
+    r"|i (?:must|need to|should|will|have to|would)?\s?(?:revise|correct|change|lower|raise|adjust|reduce)"
+    r"|i (?:made|was) (?:a mistake|wrong|mistaken|too)|(?:revis|correct|adjust|updat|lower|chang)ing (?:my|the"
+    r"|it|this)"
+    r"|take (?:that|it|this) back|changed my mind|(?:was|is|seems) (?:a bit )?too (?:generous|harsh|high|low"
+    r"|strict|lenient|kind)"
+    r"|but it is really|first draft|disregard (?:that|my|the above))(?!\w)",
+    re.I | re.M,
 )
-_NOT_MEANT_BEHIND = re.compile(
-    r",?\s*(?:if|unless|means?|would|indicates?|represents?|is\s+(?:for|given|reserved))\b", re.I
-)
-_FENCE = re.compile(r"```\w*\n?(.*?)(?:```|$)", re.S)
+_SCORE_LIKE = re.compile(r"\d|(?<!\w)(?:one|two|three|four|five|six|seven|eight|nine|ten)(?!\w)", re.I)
 
 
-def without_thinking(text: str) -> str | None:
-    """The text behind the model's thinking block; None where the block was never closed (the reply was cut)."""
-    text, cut = behind_thinking(text)
-    return None if cut else text
-
-
-def behind_thinking(text: str) -> tuple[str, bool]:
-    """The text without thinking blocks, up to one that was never closed, and whether there is such a one."""
-    text = re.sub(rf"<{_THINK}>.*?</{_THINK}>", "", text, flags=re.S | re.I)
-    # the opening tag may have stood in the prompt
-    text = re.split(rf"</{_THINK}>", text, flags=re.I)[-1]
-    text, *cut = re.split(rf"<{_THINK}>", text, maxsplit=1, flags=re.I)
-    return text, bool(cut)
+def begins_with_score(text: str, rubric: Rubric) -> bool:
+    """Whether the reply's first line is a score line: one that is read whatever is cut off behind it."""
+    lines, _ = lines_of(behind_thinking(text)[0])
+    named = [c for c in claims(lines, float(rubric.values[-1])) if c.value is not None]
+    return bool(named) and named[0].whole_line and not any(lines[: named[0].line])
 
 
 def read_reply(text: str, rubric: Rubric) -> Verdict:
-    """Read a judge's reply: the score line first, then labelled and other explicit forms. A number that merely occurs
-    in the prose is no score, and neither is one of several that contradict each other."""
-    raw = text
-    text, cut = behind_thinking(text)
-    text = _ZERO_WIDTH.sub("", unicodedata.normalize("NFC", text)).strip()
-    lines = text.splitlines()
-    if lines and (match := _LINE.fullmatch(_plain(lines[0]))):
-        return _judged(match, "\n".join(lines[1:]), rubric, raw)
-    if cut:
-        return Verdict(None, "truncated", raw=raw)
-    if (verdict := _read_json(text, rubric)) is not None:
-        return replace(verdict, raw=raw)
-    if match := _agreed(list(_BRACKETED.finditer(text))):
-        return _judged(match, text[match.end() :], rubric, raw)
-    plain = "\n".join(map(_plain, lines))
-    found = [m for m in (*_LABELLED.finditer(plain), *_BELOW.finditer(plain)) if _meant(m, plain)]
-    found.sort(key=lambda m: m.start())
-    at_line_start = [m for m in found if m.start() == 0 or plain[m.start() - 1] == "\n"]
-    if at_line_start:
-        # the reply's first line is the score line; otherwise the last one is the verdict, what stands before led to it
-        match = at_line_start[0] if at_line_start[0].start() == 0 else at_line_start[-1]
-    else:
-        out_of_high = [m for m in _RATIO.finditer(plain) if float(m["of"]) == rubric.values[-1] and _meant(m, plain)]
-        match = _agreed(found) if found else _agreed(out_of_high)
-    if match:
-        rest = plain[: match.start()] + plain[match.end() :] if match in at_line_start else plain
-        return _judged(match, rest, rubric, raw)
-    if not found and len(lines) > 1 and (match := _LINE.fullmatch(_plain(lines[-1]))):
-        return _judged(match, "\n".join(lines[:-1]), rubric, raw)
-    return Verdict(None, "unreadable", raw=raw)
+    """Read a judge's reply. A number that merely occurs in the prose is no score, and neither is one of several that
+    contradict each other."""
+    answer, cut = behind_thinking(text)
+    lines, reason = lines_of(answer)
+    top = float(rubric.values[-1])
+    named = claims(lines, top)
+    if cut:  # only a score line before the thinking stands for itself
+        named = [c for c in named if c.whole_line and not any(lines[: c.line])][:1]
+    chosen = _last_word(named, lines) if len(named) < MOST else None
+    if chosen is None or chosen.value is None:
+        return Verdict(None, "truncated" if cut else "unreadable", raw=text)
+    explanation = reason or _explanation(chosen, lines)
+    low, allowed = float(rubric.values[0]), {float(v) for v in rubric.values}
+    fits = low <= chosen.value <= top if rubric.between else chosen.value in allowed
+    if not fits or chosen.of not in (None, top):
+        return Verdict(None, "out_of_range", explanation, text)
+    return Verdict(chosen.value, "ok", explanation, text)
 
 
-def _meant(match: re.Match[str], text: str) -> bool:
-    """Whether the sentence that a number stands in says it of this answer."""
-    before = _SENTENCE_END.split(text[: match.start()])[-1]
-    return not (_NOT_MEANT_BEFORE.search(before) or _NOT_MEANT_BEHIND.match(text, match.end()))
-
-
-def _agreed(matches: list[re.Match[str]]) -> re.Match[str] | None:
-    """The first of matches that all say the same number."""
-    return matches[0] if len({float(_ascii_minus(m["n"])) for m in matches}) == 1 else None
-
-
-def _ascii_minus(number: str) -> str:
-    return number.replace("−", "-").replace("–", "-")
-
-
-def _plain(line: str) -> str:
-    """The line without Markdown's marks and with ordinary digits."""
-    line = unicodedata.normalize("NFKC", line)
-    return re.sub(r"[*_`#>\"“”|~]+", "", line).replace("[", "").replace("]", "").strip()
-
-
-def _read_json(text: str, rubric: Rubric) -> Verdict | None:
-    """A JSON object with a score, fenced or bare; None if there is none."""
-    fence = _FENCE.search(text)
-    body = (fence[1] if fence else text).strip()
-    if not body.startswith("{"):
+def _last_word(named: list[Claim], lines: list[str]) -> Claim | None:
+    """The score that holds: the only one, the overall one behind those of parts, or the one that revises the others."""
+    strong = [c for c in named if c.rank in ("score", "final")]
+    if not strong:
+        weak = [c for c in named if c.rank == "weak"]
+        return weak[0] if weak and len({c.value for c in named}) == 1 else None
+    holds = None
+    contradicted = False
+    for claim in named:
+        if claim.value is None and not claim.whole_line and holds is not None and holds.whole_line:
+            continue  # "a score of 9 or 10 is not justified"
+        if holds is None:
+            holds = claim if claim.rank in ("score", "final") else None
+            continue
+        if claim.rank == "stray":
+            contradicted = contradicted or claim.value != holds.value
+            continue
+        revised = claim.revised or _REVISION.search(_between(holds, claim, lines)[-_NEAR:]) is not None
+        if claim.value == holds.value and claim.value is not None:
+            if claim.rank == "final" or revised:
+                holds, contradicted = claim, False
+        elif revised or (claim.rank == "final" and holds.rank != "final"):
+            holds, contradicted = claim, False
+        elif claim.rank != "weak":
+            contradicted = True
+    if holds is None or contradicted:
         return None
-    import json_repair
-
-    try:
-        data = json_repair.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict):
-        return None
-    lower = {str(k).strip().lower(): v for k, v in data.items()}
-    key = next((k for k in ("score", "rating", "grade", "overall_score", "points", "point") if k in lower), None)
-    value = str(lower.get(key)).strip() if key and not isinstance(lower[key], bool) else ""
-    match = _LINE.fullmatch(_plain(value))
-    if match is None:
-        return None
-    said = next((str(lower[k]) for k in ("reason", "explanation", "rationale", "justification") if lower.get(k)), "")
-    return _judged(match, said, rubric, text)
+    behind = "\n".join([lines[holds.line][holds.ends :], *lines[holds.line + 1 :]])
+    announced = _REVISION.search(behind)
+    if announced and _SCORE_LIKE.search(behind, announced.end(), announced.end() + 200):
+        later = [c for c in named if (c.line, c.begins) > (holds.line, holds.begins) and c.value == holds.value]
+        return holds if later else None  # a revision to a score that could not be read
+    return holds
 
 
-def _judged(match: re.Match[str], rest: str, rubric: Rubric, raw: str) -> Verdict:
-    number = float(_ascii_minus(match["n"]))
-    low, high = rubric.values[0], rubric.values[-1]
-    of = match.groupdict().get("of")
-    allowed = low <= number <= high if rubric.between else number in rubric.values
-    if not allowed or (of is not None and float(of) != high):
-        return Verdict(None, "out_of_range", rest.strip(), raw)
-    return Verdict(number, "ok", rest.strip(), raw)
+def _between(one: Claim, other: Claim, lines: list[str]) -> str:
+    """The text between two scores."""
+    if one.line == other.line:
+        return lines[one.line][one.ends : other.begins]
+    whole = lines[one.line + 1 : other.line]
+    return "\n".join([lines[one.line][one.ends :], *whole, lines[other.line][: other.begins]])
+
+
+def _explanation(claim: Claim, lines: list[str]) -> str:
+    """The reply without its score line's head."""
+    if not claim.whole_line:
+        return "\n".join(lines).strip()
+    rest = lines[claim.line][claim.ends :].lstrip(" .,:;!–—-")
+    return "\n".join([*lines[: claim.line], rest, *lines[claim.line + 1 :]]).strip()
