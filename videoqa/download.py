@@ -146,12 +146,12 @@ def _extract(archive: IO[bytes], name: str, part: Path, origin: str) -> None:
     """The one file of that name, in whichever folder of the archive; zip checks its CRC-32."""
     try:
         with zipfile.ZipFile(archive) as members:
-            members_named = [member for member in members.infolist() if Path(member.filename).name == name]
-            if len(members_named) != 1:
+            named = [member for member in members.infolist() if Path(member.filename).name == name]
+            if len(named) != 1:
                 tables = ", ".join(m for m in members.namelist() if m.endswith(".json"))[:300] or "none"
-                raise UserError(f"{origin}: one {name} is expected in it, not {len(members_named)}; its JSON files: {tables}")
-            bar = tqdm(total=members_named[0].file_size, desc=name, unit="B", unit_scale=True, leave=False)
-            with members.open(members_named[0]) as source, part.open("wb") as target, bar:
+                raise UserError(f"{origin}: one {name} is expected in it, not {len(named)}; its JSON files: {tables}")
+            bar = tqdm(total=named[0].file_size, desc=name, unit="B", unit_scale=True, leave=False)
+            with members.open(named[0]) as source, part.open("wb") as target, bar:
                 while chunk := source.read(1 << 16):
                     target.write(chunk)
                     bar.update(len(chunk))
