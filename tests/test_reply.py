@@ -1,7 +1,7 @@
 """videoqa/reply.py: replies of judges, most of them as real judges write them, in tests/data/judge_replies.jsonl.
 
-The half "dev" was looked at while the reader was made. The half "blind" was written by someone who had not seen the
-reader; what it first gave stands at BLIND_FIRST_SEEN.
+The half "dev" was looked at while the reader was made. "blind" and, after the reader was mended on it, "second blind" were
+written by others who had not seen the reader; what they first gave stands at BLIND_FIRST_SEEN.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from videoqa.reading.text import READ
 from videoqa.reply import begins_with_score, behind_thinking, read_reply, without_thinking
 from videoqa.rubric import Rubric
 
-BLIND_FIRST_SEEN = "120 clear replies: 102 read right (85%), 1 read wrong; of 80 without a score none but that one read"
-RECALL = {"dev": 0.95, "blind": 0.95}  # measured when both had been seen: 0.97 and 0.99
+BLIND_FIRST_SEEN = {  # before its failures were looked at
+    "blind": "120 clear replies: 102 read right (85%), 1 read wrong; of 80 without a score none but that one read",
+    "second blind": "104 clear replies: 104 read right (100%), 0 wrong; of 56 without a score 2 were read as one",
+}
+RECALL = {"dev": 0.95, "blind": 0.95, "second blind": 0.95}  # measured when all had been seen: 0.97, 0.99 and 1
 FOUR_VALUES = Rubric(
     name="worldqa",
     system="Compare key points.",
@@ -52,14 +55,14 @@ def test_there_are_replies_enough_in_both_halves() -> None:
     assert len({reply["reply"] for reply in REPLIES if reply["half"] == "blind"}) >= 150
 
 
-@pytest.mark.parametrize("half", ["dev", "blind"])
+@pytest.mark.parametrize("half", list(RECALL))
 def test_no_reply_is_read_wrong(half: str) -> None:
     scores = {r["id"]: (r["value"], score_of(r), r["reply"]) for r in REPLIES if r["half"] == half}
     wrong = {k: v for k, v in scores.items() if v[1] is not None and v[1] != v[0]}
     assert not wrong
 
 
-@pytest.mark.parametrize("half", ["dev", "blind"])
+@pytest.mark.parametrize("half", list(RECALL))
 def test_nearly_all_clear_replies_are_read(half: str) -> None:
     clear = [reply for reply in REPLIES if reply["half"] == half and reply["value"] is not None]
     unread = [reply["reply"] for reply in clear if score_of(reply) is None]

@@ -81,7 +81,11 @@ _MODIFIERS = {
         "model's candidate's student assistant candidate model evaluation judge judge's and with for of meine die "
         "der eine ma la le une mi el mon il mia minha a o моя holistic quality here here's sure okay ok your "
         "earns gets receives deserves merits warrants receive proposed deserved appropriate fair in conclusion "
-        "solid strong low high that to now that's"
+        "solid strong low high that to now that's "
+        # so, therefore, of other languages
+        "ist das por isso portanto assim logo por eso entonces así deshalb daher darum somit also donc ainsi c'est pourquoi "
+        "perciò quindi pertanto dunque daarom dus dlatego więc zatem поэтому следовательно таким образом bu yüzden "
+        "dolayısıyla därför derfor karena itu"
     ),
 }
 _BULLET = re.compile(r"\W{0,6}(?:\d{1,2}[.)] )?\W{0,6}")  # "- Score", "1. Score", "⭐ Rating"
@@ -119,7 +123,8 @@ def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
             continue
         if "be" in sign and not re.search(r"(?<!\w)(?:my|fair|appropriate|reasonable)(?!\w)", before[-30:], re.I):
             continue  # "the score would be 9 if"
-        if not sign and not at_start and not m[0].lower().startswith(("rating", "score", "grade")):
+        inverted = re.search(r"(?<!\w)ist (?:die|der|das|meine|seine)? ?$", before, re.I)  # "daher ist die Bewertung 2"
+        if not sign and not at_start and not inverted and not m[0].lower().startswith(("rating", "score", "grade")):
             continue
         loose = bool(m["loose"])
         if not sign and (re.match("point|mark", m[0], re.I) or re.match(r"\d+ ?:", line[m.end() :])):
@@ -140,6 +145,8 @@ def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
             comma=True,
             foreign=not re.match(r"(?:score|rating|grade|point|mark|overall|total)", m[0], re.I),
         )
+        if found is not None and _SCHOOL_GRADE.match(line, found[2]):
+            found = None, None, found[2]  # a number of another scale is no score
         lower = (m["loose"] or "").lower()
         rank: Rank = (
             "final"
@@ -174,6 +181,9 @@ _UNKNOWN = re.compile(
     r"|approx|>|<|≥|≤|at\s)",
     re.I,
 )
+
+# German school grades count down from 1: "Note: 2 (gut)"
+_SCHOOL_GRADE = re.compile(r" ?\((?:sehr gut|gut|befriedigend|ausreichend|mangelhaft|ungenügend)(?!\w)", re.I)
 
 
 def _closed(line: str, end: int, of: float | None) -> bool:
