@@ -1,9 +1,9 @@
 """What a server takes and gives, found out by a few small requests before its first row: it is not believed untried.
 
-    MODELS  GET /models                          what it says of itself
-    A       "Count from one to five in words."   which fields it refuses, how many log-probabilities come, who answers
-    B       the same behind a longer system text does the number of prompt tokens grow? Else the system text is lost
-    C       the same, begun "one, two, three, fo" a server that continues goes on with "ur"
+    GET /models                             what it says of itself
+    "Name the days of the week in order."   which fields it refuses, how many log-probabilities come, who answers
+    the same behind a longer system text    does the number of prompt tokens grow? Else the system text is lost
+    the same, begun "... Wednes"            a server that continues goes on with "day", every other begins anew
 
 Decided once, so that all rows of a run are asked in one way; `Probed.settings` tells it in words, and a result made in
 another way has another key.
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 
 TRIES = 3  # a server that is not there is told soon
 TOPS = (20, 5)  # top_logprobs to ask for, in this order; TGI allows 5
-QUESTION = "Count from one to five in words."
+QUESTION = "Name the days of the week in order."
 SHORT = "Be brief."
 LONG = (
     "Be brief. The words of this text do not matter, only that there are many: a clock, a lamp, a spoon, a door, a "
     "chair, a cup, a window, a shelf, a knife, a plate, a towel, a bottle, a bowl, a table and a basket."
 )
 GROWS = 20  # tokens that LONG has more than SHORT, at the very least
-BEGUN = (("one, two, three, fo", "ur"), ("One, two, thr", "ee"))  # a forced start and what goes on from it
+# A forced start and what goes on from it. Each ends in the middle of a word that knows no other end: behind "fo" a small
+# model writes ", four", because it reads other tokens than those of "four".
+BEGUN = (("Monday, Tuesday, Wednes", "day"), ("Monday, Tuesday, Wednesday, Thurs", "day"))
 # vLLM applies the model's own generation_config.json (a repetition penalty, top_k) to what does not say otherwise.
 NEUTRAL: Mapping[str, Any] = {"repetition_penalty": 1.0, "top_k": -1}
 # Fields that a server may refuse, in the order in which they are given up where it names several.
