@@ -110,14 +110,16 @@ def test_a_letter_is_not_said_by_a_word(text: str, whole: bool) -> None:
 
 @pytest.mark.parametrize("token", ["80", "8.5", "8.", "8,", "8/", "8/5", "8-", "1.", "15"])
 def test_a_token_that_may_be_another_number_counts_for_no_choice(token: str) -> None:
-    settled, growing = dict.fromkeys(DIGITS, 0.0), {}
+    settled: dict[str, float] = dict.fromkeys(DIGITS, 0.0)
+    growing: dict[str, float] = {}
     share("", 1.0, {token: 0.9, "7": 0.1}, DIGITS, settled, growing)
     assert {c: p for c, p in settled.items() if p} == {"7": 0.1} and not growing
 
 
 @pytest.mark.parametrize("token", ["8", " 8", "8\n", "8)", "\n8**"])
 def test_a_token_that_is_a_whole_choice_counts_exactly(token: str) -> None:
-    settled, growing = dict.fromkeys(DIGITS, 0.0), {}
+    settled: dict[str, float] = dict.fromkeys(DIGITS, 0.0)
+    growing: dict[str, float] = {}
     share("", 1.0, {token: 0.9}, DIGITS, settled, growing)
     assert settled["8"] == 0.9
 

@@ -270,6 +270,11 @@ def test_a_key_that_the_server_echoes_in_a_reply_is_not_kept() -> None:
     assert reply(Answer(f"your key is {KEY}"), api_key=KEY).text == "your key is ***"
 
 
+def test_a_key_that_is_none_takes_nothing_out_of_a_reply() -> None:
+    assert reply(Answer("EMPTY 7"), api_key="EMPTY").text == "EMPTY 7"
+    assert reply(Answer("7"), api_key="7").text == "7"
+
+
 def test_control_characters_of_a_server_are_written_out() -> None:
     found = reply(Answer("\x1b[2J\x1b]0;owned\x07\r\nline \u202eabc", 400))
     assert found.error == "HTTP 400: \\x1b[2J\\x1b]0;owned\\x07\\r\\nline \\u202eabc"

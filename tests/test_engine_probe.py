@@ -18,7 +18,8 @@ from videoqa.engines.probe import BEGUN, identity, joined
 from videoqa.engines.server import ServerEngine
 from videoqa.errors import UserError
 from videoqa.files import short_hash
-from videoqa.judge import Item, Judge
+from videoqa.judge import Judge
+from videoqa.scorer import Item
 
 ROW: list[Conversation] = [[{"role": "system", "content": "Rate."}, {"role": "user", "content": "row 0"}]]
 META = short_hash(json.dumps({"n_params": 8}))
@@ -167,7 +168,10 @@ def test_a_server_that_counts_no_tokens_leaves_open_whether_the_system_text_is_s
 
 def test_system_text_joins_content_in_parts_too() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:"}}
-    messages = [{"role": "system", "content": "Rate."}, {"role": "user", "content": [picture]}]
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Rate."},
+        {"role": "user", "content": [picture]},
+    ]
     assert joined(messages) == [{"role": "user", "content": [{"type": "text", "text": "Rate."}, picture]}]
     assert joined(messages[1:]) == messages[1:]
 

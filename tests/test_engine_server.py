@@ -6,6 +6,7 @@ import base64
 import io
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -410,7 +411,7 @@ def test_a_number_that_is_no_log_probability_is_its_rows_error(bad: str) -> None
     good = Answer("7", positions=[("7", logs(_7=0.9))])
     with ChatServer(lambda ask: Answer(body=body.encode()) if ask.text == "row 1" else good) as server:
         found = dict(engine(server).choice_logprobs(rows(3), DIGITS))
-    assert found[1].logprobs is None and "log-probabilit" in found[1].error
+    assert found[1].logprobs is None and "log-probabilit" in (found[1].error or "")
     assert found[0].error is None and found[2].error is None
 
 
@@ -423,27 +424,34 @@ def test_a_token_that_is_reported_twice_counts_with_its_sum() -> None:
     assert found == pytest.approx({"8": 0.4, "7": 0.3501, "6": 0.2})
 
 
+@pytest.mark.parametrize("can_force", [True, False])
+@pytest.mark.parametrize("token", ["80", "8.5", "8.", "8/5"])
+def test_a_first_token_that_is_larger_than_a_choice_counts_for_none(token: str, can_force: bool) -> None:
+    with ChatServer(lambda ask: Answer(token, positions=[(token, {token: -0.1, "7": -3.0})])) as server:
+        found = probabilities(ask_choices(server, can_force=can_force))
+    assert set(found) <= {"7"}
+
+
 @pytest.mark.parametrize(
-    ("tokens", "start", "counts"),
+    ("text", "counts"),
     [
-        (["8", ".", "5"], "Score: ", False),
-        (["8", "/", "5"], "Score: ", False),
-        (["8", "%"], "Score: ", False),
-        (["80"], "Score: ", False),
-        (["8.5"], "Score: ", False),
-        (["8."], "Score: ", False),
-        (["8", ".", " The", " answer"], "Score: ", True),
-        (["8", "/", "1", "0"], "Score: ", True),
-        (["8", "\n"], "Score: ", True),
-        (["8", ".", " The", " reference"], "", False),  # the first of a list
-        (["8"], "", True),
+        ("Score: 8.5", False),
+        ("Score: 8/5", False),
+        ("Score: 8%", False),
+        ("Score: 80", False),
+        ("8. The reference says", False),  # the first of a list
+        ("Score: 8. The reference says", True),
+        ("Score: 8/10", True),
+        ("Score: 8\n", True),
+        ("8", True),
     ],
 )
-def test_what_is_read_is_a_whole_choice(tokens: list[str], start: str, counts: bool) -> None:
-    positions = [(token, {token: math.log(0.95)}) for token in tokens]
-    with ChatServer(lambda ask: Answer("".join(tokens), positions=positions)) as server:
-        found = probabilities(ask_choices(server, start, can_force=bool(start)))
-    assert found == (pytest.approx({"8": 0.95}) if counts else {})
+def test_a_score_that_the_server_wrote_by_itself_is_a_whole_one(text: str, counts: bool) -> None:
+    tokens = re.findall(r"\d|Score|.| \w+|\n", text)
+    positions = [(token, {token: math.log(0.75), "7": math.log(0.2)}) for token in tokens]
+    with ChatServer(lambda ask: Answer(text, positions=positions)) as server:
+        found = probabilities(ask_choices(server))
+    assert found == (pytest.approx({"8": 0.75, "7": 0.2}) if counts else {})
 
 
 def test_choices_can_be_drawn_at_the_papers_temperature() -> None:

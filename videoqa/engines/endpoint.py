@@ -77,13 +77,14 @@ class Endpoint:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         return httpx.AsyncClient(headers=headers, timeout=self.timeout, limits=limits)
 
-    def hidden(self, text: str) -> str:
-        """The text without the key and all parts of it."""
-        return without_parts(text, self._forms)
+    def kept(self, text: str) -> str:
+        """A model's words as they may be kept: without the key, should a server echo it. Keys that are none ("EMPTY",
+        "x") are words."""
+        return without_parts(text, self._forms) if len(self._key) >= PART else text
 
     def excerpt(self, text: str, length: int = EXCERPT) -> str:
         """The beginning of what a server sent, for people: first without the key, then cut."""
-        return visible(self.hidden(text[: 1 << 16])[: 2 * length])[:length]
+        return visible(without_parts(text[: 1 << 16], self._forms)[: 2 * length])[:length]
 
     async def ask(self, client: httpx.AsyncClient, body: bytes, tries: int | None = None) -> Completion:
         """The reply to a request; tried again while faults may pass. Raises RowError and EndpointError only."""
@@ -221,10 +222,15 @@ def key_parts(key: str) -> frozenset[str]:
 
 def without_parts(text: str, parts: frozenset[str]) -> str:
     """The text with every stretch that the parts cover replaced by ***."""
-    spans = sorted((m.start(), m.start() + len(p)) for p in parts for m in re.finditer(f"(?={re.escape(p)})", text))
+    spans = []
+    for part in parts:
+        start = text.find(part)
+        while start >= 0:
+            spans.append((start, start + len(part)))
+            start = text.find(part, start + 1)
     kept: list[str] = []
     at = 0
-    for start, end in spans:
+    for start, end in sorted(spans):
         if start > at or not kept:
             kept += [text[at:start], "***"]
         at = max(at, end)

@@ -35,8 +35,8 @@ LONG = (
     "chair, a cup, a window, a shelf, a knife, a plate, a towel, a bottle, a bowl, a table and a basket."
 )
 GROWS = 20  # tokens that LONG has more than SHORT, at the very least
-# A forced start and what goes on from it. Each ends in the middle of a word that knows no other end: behind "fo" a small
-# model writes ", four", because it reads other tokens than those of "four".
+# A forced start and what goes on from it. Each ends in the middle of a word that has no other end: behind "three, fo" a
+# small model writes ", four", because it reads other tokens than those of "four".
 BEGUN = (("Monday, Tuesday, Wednes", "day"), ("Monday, Tuesday, Wednesday, Thurs", "day"))
 # vLLM applies the model's own generation_config.json (a repetition penalty, top_k) to what does not say otherwise.
 NEUTRAL: Mapping[str, Any] = {"repetition_penalty": 1.0, "top_k": -1}
@@ -154,7 +154,7 @@ async def _tried(
         raise EndpointError(f"{endpoint.address} answers as several models: {told}; results would mix them")
     name = next(iter(names), "")
     mark = prints.pop() if len(prints) == 1 else ""
-    served = endpoint.excerpt(identity(model, endpoint.address, listed, name, mark), 200)
+    served = endpoint.excerpt(identity(model, endpoint.address, listed, name, mark), 2000)
     settings: dict[str, Any] = {
         "engine": "server",
         "served": served,

@@ -156,7 +156,7 @@ class ServerEngine:
             reply = await self._ask(client, conversations[row], start, options)
             if fault := reply.fault:
                 raise RowError(fault, own=reply.finish == "content_filter")
-            text = self._endpoint.hidden(reply.text or reply.refusal)
+            text = self._endpoint.kept(reply.text or reply.refusal)
             refused = bool(reply.refusal) and not reply.text
             cuts = cuts_in(text, stop)
             text = text[: min(cuts)] if cuts else text
@@ -185,9 +185,8 @@ class ServerEngine:
         not. A beginning that longer choices share ("1" of "10") is split by the next position: free where the greedy
         reply goes through it, by one more request where the start can be forced. Else it counts for no choice, and
         the mass is that much lower, unless the longer choices were themselves reported as tokens: then it is whole.
-        A choice that the reply begins with and makes something else of ("8.5", "1. The reference") counts for nothing.
         Without a forced start the condition is that the reply began with `start` as the server wrote it by itself (or
-        with the choice at once).
+        with the choice at once); one that makes something else of its choice ("8.5", "1. The reference") offers none.
         """
         if not self.can_choose:
             raise UserError(f"{self.name} at {self._endpoint.address} gives no probabilities: read its text instead")
@@ -296,14 +295,13 @@ class ServerEngine:
         top_p: float,
     ) -> ChoiceLogprobs:
         most = max(map(len, choices))
-        # room for a blank before the choice, for what shows that it is whole, and for a start not forced
-        room = most + ROOM + (0 if self.can_force else len(start))
+        # room for a blank before the choice, for a start that is not forced and what shows that the choice is whole
+        room = most + 1 + (0 if self.can_force else len(start) + ROOM)
         reply, positions = await self._ask_top(client, conversation, start, room)
-        text, labelled = (reply.text or "").lstrip(), self.can_force
         if not self.can_force:
             positions = _behind(start, positions)
-            labelled = bool(start.strip()) and text.startswith(start.strip())
-            text = text.removeprefix(start.strip()).lstrip()
+            if not _said_whole(start, reply.text or "", choices):
+                return ChoiceLogprobs(dict.fromkeys(choices, -math.inf), None, reply.prompt_tokens)
         settled: dict[str, float] = defaultdict(float)
         growing, path = {"": 1.0}, ""
         for token, top in positions:
@@ -321,9 +319,6 @@ class ServerEngine:
         for begun, probability in growing.items():
             if probability <= NEGLIGIBLE and begun.strip() in choices:
                 settled[begun.strip()] += probability
-        written = longest(text, choices)
-        if written is not None and not is_whole(written, text[len(written) :], choices, labelled):
-            settled[written] = 0.0
         logprobs = {c: math.log(p) if (p := settled.get(c, 0.0)) > 0 else -math.inf for c in choices}
         return ChoiceLogprobs(logprobs, None, reply.prompt_tokens)
 
@@ -368,6 +363,15 @@ def _data_url(image: Any) -> str:
         load_picture(image).save(buffer, "JPEG", quality=95)
         data = buffer.getvalue()
     return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _said_whole(start: str, text: str, choices: Sequence[str]) -> bool:
+    """Whether the choice that a text of the server's own begins with, behind `start`, is what it says."""
+    label = start.strip()
+    labelled = bool(label) and text.lstrip().startswith(label)
+    said = text.lstrip().removeprefix(label).lstrip()
+    choice = longest(said, choices)
+    return choice is None or is_whole(choice, said[len(choice) :], choices, labelled)
 
 
 def _behind(start: str, positions: list[tuple[str, Top]]) -> list[tuple[str, Top]]:
