@@ -448,7 +448,8 @@ def test_a_first_token_that_is_larger_than_a_choice_counts_for_none(token: str, 
 )
 def test_a_score_that_the_server_wrote_by_itself_is_a_whole_one(text: str, counts: bool) -> None:
     tokens = re.findall(r"\d|Score|.| \w+|\n", text)
-    positions = [(token, {token: math.log(0.75), "7": math.log(0.2)}) for token in tokens]
+    eight = {"8": math.log(0.75), "7": math.log(0.2)}
+    positions = [(token, eight if token == "8" else {token: 0.0}) for token in tokens]
     with ChatServer(lambda ask: Answer(text, positions=positions)) as server:
         found = probabilities(ask_choices(server))
     assert found == (pytest.approx({"8": 0.75, "7": 0.2}) if counts else {})
