@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.engines.choices import choice_paths, drawn
+from videoqa.engines.choices import choice_paths, drawn, is_whole, longest, share
 
 top = st.dictionaries(st.integers(0, 99), st.floats(1e-6, 1.0), min_size=1, max_size=8).map(
     lambda found: {t: math.log(p / sum(found.values()) * 0.98) for t, p in found.items()}
@@ -78,3 +78,53 @@ def test_only_the_end_of_a_long_prompt_is_tokenized_for_it() -> None:
 
     choice_paths(encode, "x" * 9000 + "Score: ", ["8"])
     assert max(map(len, seen)) < 50
+
+
+DIGITS = [str(n) for n in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("text", "labelled", "whole"),
+    [
+        *(
+            (text, True, True)
+            for text in ("8", "8.", "8\n", "8)", "8/10", "8 / 10", "8 out of 10", "8 of 10", "8, good")
+        ),
+        *((text, True, True) for text in ("8 - good", "10.", "10/10", "8 The", "**8**"[2:], "8. The answer", "8/1")),
+        *((text, True, False) for text in ("80", "8.5", "8,5", "8/5", "8/100", "8 out of 5", "8%", "8 %", "8½", "8-9")),
+        *((text, True, False) for text in ("8 to 9", "8 or 9", "8–9", "8th", "105", "8/ten", "8x", "8 percent")),
+        *((text, False, False) for text in ("1. The reference", "1) The", "2. \tThe")),
+        *((text, False, True) for text in ("8", "8.", "8.\nThe answer", "8\n\nThe answer", "8/10. The")),
+    ],
+)
+def test_a_text_says_a_choice_or_something_larger(text: str, labelled: bool, whole: bool) -> None:
+    choice = longest(text, DIGITS)
+    assert choice is not None
+    assert is_whole(choice, text[len(choice) :], DIGITS, labelled) is whole
+
+
+@pytest.mark.parametrize(("text", "whole"), [("A", True), ("A.", True), ("A)", True), ("And", False), ("A's", False)])
+def test_a_letter_is_not_said_by_a_word(text: str, whole: bool) -> None:
+    assert is_whole("A", text[1:], ["A", "B"]) is whole
+
+
+@pytest.mark.parametrize("token", ["80", "8.5", "8.", "8,", "8/", "8/5", "8-", "1.", "15"])
+def test_a_token_that_may_be_another_number_counts_for_no_choice(token: str) -> None:
+    settled: dict[str, float] = dict.fromkeys(DIGITS, 0.0)
+    growing: dict[str, float] = {}
+    share("", 1.0, {token: 0.9, "7": 0.1}, DIGITS, settled, growing)
+    assert {c: p for c, p in settled.items() if p} == {"7": 0.1} and not growing
+
+
+@pytest.mark.parametrize("token", ["8", " 8", "8\n", "8)", "\n8**"])
+def test_a_token_that_is_a_whole_choice_counts_exactly(token: str) -> None:
+    settled: dict[str, float] = dict.fromkeys(DIGITS, 0.0)
+    growing: dict[str, float] = {}
+    share("", 1.0, {token: 0.9}, DIGITS, settled, growing)
+    assert settled["8"] == 0.9
+
+
+@given(st.sampled_from(DIGITS), st.text(st.sampled_from("0123456789.,/%- \nofut"), max_size=12))
+def test_a_digit_behind_a_choice_is_never_a_part_of_it(choice: str, rest: str) -> None:
+    if rest[:1].isdigit() or (rest[:1] in ".," and rest[1:2].isdigit()):
+        assert not is_whole(choice, rest, DIGITS)

@@ -6,6 +6,7 @@ import base64
 import io
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,13 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import Answer, Ask, ChatServer, with_faults
+from chat_server import Answer, Ask, ChatServer, Manners, with_faults
 from hypothesis import given
 from hypothesis import strategies as st
 
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.engines import Conversation, Reply, open_engine
-from videoqa.engines.server import EndpointError, ServerEngine, _seconds, _share
+from videoqa.engines.choices import share
+from videoqa.engines.endpoint import EndpointError, seconds
+from videoqa.engines.server import ServerEngine
+from videoqa.errors import UserError
 from videoqa.judge import Judge
 from videoqa.scorer import Item
 
@@ -36,7 +40,7 @@ def rows(count: int) -> list[Conversation]:
 
 
 def engine(server: ChatServer, **options: Any) -> ServerEngine:
-    return ServerEngine("judge", server.url, **{"wait": 0.001, "timeout": 5.0, **options})
+    return ServerEngine("judge", server.url, **{"wait": 0.001, "timeout": 5.0, "can_force": False, **options})
 
 
 def replies(server: ChatServer, count: int, **options: Any) -> dict[int, Reply]:
@@ -108,16 +112,16 @@ def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
 
 def test_retry_after_as_a_date_is_read() -> None:
     now = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
-    assert _seconds(format_datetime(now + timedelta(seconds=90), usegmt=True), now) == 90
-    assert _seconds(format_datetime(now - timedelta(seconds=90), usegmt=True), now) == 0
-    assert _seconds("12", now) == 12
-    assert _seconds(None, now) is None
-    assert _seconds("soon", now) is None
+    assert seconds(format_datetime(now + timedelta(seconds=90), usegmt=True), now) == 90
+    assert seconds(format_datetime(now - timedelta(seconds=90), usegmt=True), now) == 0
+    assert seconds("12", now) == 12
+    assert seconds(None, now) is None
+    assert seconds("soon", now) is None
 
 
 @given(st.text())
 def test_any_retry_after_is_none_or_a_wait(text: str) -> None:
-    found = _seconds(text, datetime(2025, 3, 1, tzinfo=UTC))
+    found = seconds(text, datetime(2025, 3, 1, tzinfo=UTC))
     assert found is None or found >= 0
 
 
@@ -156,11 +160,11 @@ def test_a_context_that_is_too_long_is_the_error_of_its_row_and_is_asked_once() 
     assert len(server.asks) == 3
 
 
-def test_a_server_that_is_not_there_is_an_error_of_each_row() -> None:
+def test_a_server_that_is_not_there_ends_the_run_with_one_line() -> None:
     with ChatServer(echo) as server:
         pass
-    found = replies(server, 2, tries=2)
-    assert all("the connection failed" in (r.error or "") for r in found.values())
+    with pytest.raises(EndpointError, match=r"cannot be used: the connection failed: .* \(tried 2 times\)"):
+        replies(server, 2, tries=2)
 
 
 def test_the_key_comes_from_the_environment_and_a_broken_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,9 +184,16 @@ def test_a_base_url_without_http_is_refused() -> None:
 
 
 def test_a_server_is_opened_by_its_name_with_options() -> None:
-    opened = open_engine("server:org/judge@http://127.0.0.1:8000/v1?can_force=true&concurrency=2")
-    assert (opened.name, opened.can_force) == ("org/judge", True)
-    assert opened.settings == {"engine": "server", "can_force": True}
+    with ChatServer(echo) as server:
+        opened = open_engine(f"server:org/judge@{server.url}?can_force=true&concurrency=2")
+        assert (opened.name, server.probes) == ("org/judge", []), "nothing is asked before it is used"
+        assert opened.can_force and opened.can_choose
+    assert opened.settings == {
+        "engine": "server",
+        "served": f"org/judge, at {server.url}",
+        "start": "forced",
+        "probabilities": "of the 20 likeliest tokens",
+    }
 
 
 def test_what_is_asked_is_what_is_sent() -> None:
@@ -199,6 +210,8 @@ def test_what_is_asked_is_what_is_sent() -> None:
         "temperature": 0.6,
         "top_p": 0.9,
         "seed": 3,
+        "repetition_penalty": 1.0,
+        "top_k": -1,
         "continue_final_message": True,
         "add_generation_prompt": False,
         "chat_template_kwargs": {"enable_thinking": False},
@@ -212,9 +225,9 @@ def test_a_reply_that_begins_with_a_line_end_is_cut_behind_its_first_line() -> N
 
 
 def test_without_forcing_the_start_is_not_sent_and_a_reply_is_what_came() -> None:
-    with ChatServer(lambda ask: Answer(None, finish="length")) as server:
+    with ChatServer(lambda ask: Answer("I", finish="length")) as server:
         found = dict(engine(server).generate(rows(1), max_new_tokens=9, start="Score: "))
-    assert found[0] == Reply("", None, False, 11, 3)
+    assert found[0] == Reply("I", None, False, 11, 3)
     assert server.asks[0].body["messages"] == rows(1)[0]
 
 
@@ -356,34 +369,90 @@ def test_without_forcing_the_score_is_read_behind_the_start_that_the_server_wrot
         assert probabilities(ask_choices(server)) == pytest.approx({"9": 0.8, "3": 0.2})
 
 
-@pytest.mark.parametrize("text", ["Score: 10 of 10", "10", " 10\n\nGood."])
-@pytest.mark.parametrize("positions", [None, [], [("x", logs(x=1.0))]])
-def test_missing_logprobs_fall_back_to_the_text(text: str, positions: Any) -> None:
-    with ChatServer(lambda ask: Answer(text, positions=positions)) as server:
+@pytest.mark.parametrize("positions", [None, []])
+def test_a_reply_whose_log_probabilities_are_missing_is_its_rows_error(positions: Any) -> None:
+    with ChatServer(lambda ask: Answer("Score: 10", positions=positions)) as server:
         found = ask_choices(server)
-    assert found.from_text and found.error is None
-    assert {c for c, p in found.logprobs.items() if p == 0.0} == {"10"}
-    assert all(p == -math.inf for c, p in found.logprobs.items() if c != "10")
+    assert (found.logprobs, found.error) == (None, "no log-probabilities came with this reply")
 
 
-def test_neither_probabilities_nor_a_choice_in_the_text_is_an_error() -> None:
-    with ChatServer(lambda ask: Answer("I cannot rate this.")) as server:
+def test_a_reply_that_offers_no_choice_has_no_mass() -> None:
+    with ChatServer(lambda ask: Answer("I cannot rate this.", positions=[("I", logs(I=0.9, So=0.1))])) as server:
         found = ask_choices(server)
-    assert found.logprobs is None and found.error.startswith("the reply 'I cannot rate this.' begins with none of 1, 2")
+    assert found.error is None and set(found.logprobs.values()) == {-math.inf}
 
 
-@pytest.mark.parametrize(("most", "asked"), [(5, [20, 5]), (0, [20, 5, None])])
-def test_a_server_that_refuses_twenty_logprobs_is_asked_for_fewer_once(most: int, asked: list[int | None]) -> None:
-    def script(ask: Ask) -> Answer:
-        if ask.body.get("top_logprobs", 0) > most:
-            return Answer(f"`top_n_tokens` must be >= 0 and <= {most}", 422)
-        return Answer("8", positions=[("8", logs(_8=0.9, _7=0.1))])
-
-    with ChatServer(script) as server:
+def test_a_server_without_log_probabilities_gives_no_choices_from_the_start() -> None:
+    with ChatServer(lambda ask: Answer("Score: 7"), Manners(top=0)) as server:
         judge = engine(server)
-        first, second = (dict(judge.choice_logprobs(rows(1), DIGITS))[0] for _ in range(2))
-    assert [a.body.get("top_logprobs") for a in server.asks] == [*asked, asked[-1]]
-    assert first == second and first.from_text is (most == 0)
+        assert not judge.can_choose and judge.settings["probabilities"] == "none"
+        assert Judge(judge, OURS).mode == "score"
+        with pytest.raises(UserError, match="gives no probabilities"):
+            judge.choice_logprobs(rows(1), DIGITS)
+    assert [a.body.get("top_logprobs") for a in server.probes[:3]] == [20, 5, None]
+
+
+def test_a_server_that_refuses_twenty_logprobs_is_asked_for_five_and_says_so() -> None:
+    answer = Answer("8", positions=[("8", logs(_8=0.9, _7=0.1))])
+    with ChatServer(lambda ask: answer, Manners(top=5)) as server:
+        judge = engine(server)
+        assert judge.settings["probabilities"] == "of the 5 likeliest tokens"
+        assert dict(judge.choice_logprobs(rows(1), DIGITS))[0].error is None
+    assert [a.body["top_logprobs"] for a in server.asks] == [5]
+
+
+@pytest.mark.parametrize(
+    "bad", ["NaN", "Infinity", "-Infinity", "1" + "0" * 400, "-1e999", "true", '"x"', "null", "3.0"]
+)
+def test_a_number_that_is_no_log_probability_is_its_rows_error(bad: str) -> None:
+    entry = f'{{"token": "7", "logprob": {bad}}}'
+    logprobs = f'{{"content": [{{"token": "7", "logprob": {bad}, "top_logprobs": [{entry}]}}]}}'
+    body = f'{{"choices": [{{"message": {{"content": "7"}}, "finish_reason": "stop", "logprobs": {logprobs}}}]}}'
+    good = Answer("7", positions=[("7", logs(_7=0.9))])
+    with ChatServer(lambda ask: Answer(body=body.encode()) if ask.text == "row 1" else good) as server:
+        found = dict(engine(server).choice_logprobs(rows(3), DIGITS))
+    assert found[1].logprobs is None and "log-probabilit" in (found[1].error or "")
+    assert found[0].error is None and found[2].error is None
+
+
+def test_a_token_that_is_reported_twice_counts_with_its_sum() -> None:
+    top = [("8", 0.4), ("7", 0.35), ("6", 0.2), ("7", 0.0001)]
+    entries = [{"token": t, "logprob": math.log(p)} for t, p in top]
+    logprobs = {"content": [{"token": "8", "logprob": math.log(0.4), "top_logprobs": entries}]}
+    with ChatServer(lambda ask: Answer("8", choice={"logprobs": logprobs})) as server:
+        found = probabilities(ask_choices(server, can_force=True))
+    assert found == pytest.approx({"8": 0.4, "7": 0.3501, "6": 0.2})
+
+
+@pytest.mark.parametrize("can_force", [True, False])
+@pytest.mark.parametrize("token", ["80", "8.5", "8.", "8/5"])
+def test_a_first_token_that_is_larger_than_a_choice_counts_for_none(token: str, can_force: bool) -> None:
+    with ChatServer(lambda ask: Answer(token, positions=[(token, {token: -0.1, "7": -3.0})])) as server:
+        found = probabilities(ask_choices(server, can_force=can_force))
+    assert set(found) <= {"7"}
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("Score: 8.5", False),
+        ("Score: 8/5", False),
+        ("Score: 8%", False),
+        ("Score: 80", False),
+        ("8. The reference says", False),  # the first of a list
+        ("Score: 8. The reference says", True),
+        ("Score: 8/10", True),
+        ("Score: 8\n", True),
+        ("8", True),
+    ],
+)
+def test_a_score_that_the_server_wrote_by_itself_is_a_whole_one(text: str, counts: bool) -> None:
+    tokens = re.findall(r"\d|Score|.| \w+|\n", text)
+    eight = {"8": math.log(0.75), "7": math.log(0.2)}
+    positions = [(token, eight if token == "8" else {token: 0.0}) for token in tokens]
+    with ChatServer(lambda ask: Answer(text, positions=positions)) as server:
+        found = probabilities(ask_choices(server))
+    assert found == (pytest.approx({"8": 0.75, "7": 0.2}) if counts else {})
 
 
 def test_choices_can_be_drawn_at_the_papers_temperature() -> None:
@@ -407,7 +476,7 @@ def test_a_failed_call_for_choices_is_its_rows_error() -> None:
 def test_no_probability_is_made_or_counted_twice(text: str, probability: float, following: dict[str, float]) -> None:
     settled: dict[str, float] = dict.fromkeys(DIGITS, 0.0)
     growing: dict[str, float] = {}
-    _share(text, probability, following, DIGITS, settled, growing)
+    share(text, probability, following, DIGITS, settled, growing)
     total = sum(settled.values()) + sum(growing.values())
     assert total <= probability + 1e-12
     if text == "1":  # nothing is lost either: what does not lead to 10 stays with 1
@@ -419,37 +488,8 @@ def test_a_judge_behind_a_server_that_obeys_our_rubric_is_read() -> None:
     positions = [(token, {token: -0.01}) for token in written[:-1]] + [
         ("7", {"7": math.log(0.75), "6": math.log(0.25)})
     ]
-    for told in (positions, None):
-        with ChatServer(lambda ask, told=told: Answer("Score: 7", positions=told, finish="length")) as server:
-            judge = Judge(engine(server), OURS, "dist")
-            ((_, verdict),) = judge.rate([Item("Where?", "cup", "mug")])
-        assert (verdict.status, verdict.most_likely) == ("ok", 7)
-        assert verdict.score == pytest.approx(6.75 if told else 7)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "server:m@http://user:hunter2@127.0.0.1:9/v1",
-        "server:m@http://127.0.0.1:9/v1?api_key=hunter2",
-        "server:m@http://127.0.0.1:9/v1?API_KEY=hunter2",
-        'server:m@http://127.0.0.1:9/v1?extra={"api_key":"hunter2"}',
-        "server:m@http://[::1/v1",
-        "server:m@http://127.0.0.1:99999/v1",
-        "server:m@http://127.0.0.1:9/v1?timeout=abc",
-        "server:m@http://127.0.0.1:9/v1?concurrency=1.5",
-        "server:m@http://127.0.0.1:9/v1?can_force=maybe",
-        'server:m@http://127.0.0.1:9/v1?extra="abc"',
-    ],
-)
-def test_secrets_and_what_cannot_be_an_endpoint_are_refused(spec: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        open_engine(spec)
-    assert "hunter2" not in str(caught.value)
-
-
-def test_log_probabilities_that_are_none_are_not_believed() -> None:
-    for top in ({"7": 3.0}, {"7": 1e5}, {"7": 0.0, "8": 0.0}):
-        with ChatServer(lambda ask, top=top: Answer("7", positions=[("7", top)])) as server:
-            ((_, found),) = engine(server).choice_logprobs(rows(1), ["7", "8"])
-        assert found.from_text
+    for top, score in ((20, 6.75), (0, 7)):
+        answer = Answer("Score: 7\nGood.", positions=positions, finish="length")
+        with ChatServer(lambda ask, answer=answer: answer, Manners(top=top)) as server:
+            ((_, verdict),) = Judge(engine(server), OURS).rate([Item("Where?", "cup", "mug")])
+        assert (verdict.status, verdict.score) == ("ok", pytest.approx(score))

@@ -10,10 +10,12 @@ known, in any order, each with the index of its conversation, so that the caller
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+import typing
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,6 +34,7 @@ class Reply:
     finished: bool = True  # False: cut by max_new_tokens
     prompt_tokens: int = 0
     new_tokens: int = 0
+    refusal: bool = False  # True: the server marks the text as the model's refusal; it stands without a forced start
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,24 @@ class ChoiceLogprobs:
 
 
 class Engine(Protocol):
-    """`name` identifies the model in results; `settings` holds what changes its numbers (dtype, engine)."""
+    """`name` identifies the model in results; `settings` holds what changes its numbers (dtype, engine). Of a server,
+    all but the name are known once it was tried, which is at their first use."""
 
-    name: str
-    settings: dict[str, Any]
-    can_choose: bool  # choice_logprobs works
-    can_force: bool  # a reply's start can be forced
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+    @property
+    def can_choose(self) -> bool:
+        """choice_logprobs works: there are probabilities."""
+        ...
+
+    @property
+    def can_force(self) -> bool:
+        """A reply's start can be forced."""
+        ...
 
     def generate(
         self,
@@ -84,7 +99,22 @@ class Engine(Protocol):
         ...
 
 
-SECRET = re.compile(r"api[_-]?key|(?:^|[_-])(?:key|token|secret|password|authorization)(?:$|[_-])", re.I)
+# Names of options that hold secrets, as words: accessToken, api_key, X-Api-Key. A key, a token and an auth may also be
+# something else ("stop_token_ids": [2]): they are secrets where a text stands in them.
+SECRET = re.compile(r"api_?key|(?:^|_)(?:authori[sz]ation|bearer|cookies?|credentials?|passw(?:or)?d|secrets?)(?:_|$)")
+SECRET_TEXT = re.compile(r"(?:^|_)(?:auth|keys?|tokens?)(?:_|$)")
+# Values that are secrets whatever they are called: known beginnings, and long runs of letters and many digits that are
+# no commit (40 hexadecimal digits).
+SECRET_VALUE = re.compile(
+    r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi|glpat|gh[opsu]|github_pat|xox[abprs])[-_]\w{6,}|\bAKIA\w{12,}|\bAIza\w{20,}|\beyJ\w{10,}"
+    r"|\b(?:bearer|basic)\s+\S{6,}|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|(?<![A-Za-z0-9])(?![0-9a-f]{40}(?![A-Za-z0-9]))(?=(?:[A-Za-z]*[0-9]){4})"
+    r"(?=[0-9]*[A-Za-z])[A-Za-z0-9]{24,}",
+    re.I,
+)
+# Characters that nobody sees in a name, beside those that `isprintable` knows
+UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+EXTRAS = {"torch": "local", "transformers": "local", "accelerate": "local", "vllm": "vllm"}  # package: our extra
 
 
 def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_size: int = 8) -> Engine:
@@ -101,32 +131,94 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
     if kind not in ("vllm", "server"):
         kind, rest = "transformers", spec
     name, _, query = rest.partition("?")
-    options: dict[str, Any] = {}
-    for key, text in urllib.parse.parse_qsl(query, strict_parsing=bool(query)):
-        try:
-            options[key] = json.loads(text)
-        except ValueError:
-            options[key] = text
-    given = [*options, *(options["extra"] if isinstance(options.get("extra"), dict) else [])]
-    if any(SECRET.search(name) and name != "api_key_variable" for name in given):
-        raise UserError(  # what is run is written into its results, and these are published
+    if not name.isprintable() or UNSEEN.search(name):
+        raise UserError(f"the model's name {name!a} holds characters that cannot be seen")
+    options = _options(query)
+    # what is run is written into its results, and these are published
+    if _holds_secret(options) or (kind == "server" and SECRET_VALUE.search(name.partition("@")[2])):
+        raise UserError(
             "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
             "environment variable with ?api_key_variable=..."
         )
+    local: dict[str, Any] = {}
     try:
+        made: type[Any]
         if kind == "server":
-            from videoqa.engines.server import ServerEngine
+            from videoqa.engines.server import ServerEngine as made
 
             model, _, url = name.partition("@")
             if not model or not url:
-                raise UserError(f"the server {spec!r} must be given as server:NAME@http://HOST/v1")
-            return ServerEngine(model, url, **options)
-        if kind == "vllm":
-            from videoqa.engines.vllm import VllmEngine
+                raise UserError(f"the server {name!r} must be given as server:NAME@http://HOST/v1")
+            places = [model, url]
+        elif kind == "vllm":
+            from videoqa.engines.vllm import VllmEngine as made
 
-            return VllmEngine(name, **{"dtype": dtype, **options})
-        from videoqa.engines.transformers import TransformersEngine
+            places, local = [name], {"dtype": dtype}
+        else:
+            from videoqa.engines.transformers import TransformersEngine as made
 
-        return TransformersEngine(name, **{"dtype": dtype, "device": device, "batch_size": batch_size, **options})
-    except (TypeError, AttributeError) as error:
-        raise UserError(f"{spec.partition('?')[0]!r} with the options {', '.join(options)}: {error}") from error
+            places, local = [name], {"dtype": dtype, "device": device, "batch_size": batch_size}
+        _check_options(kind, made, places, options)
+        engine: Engine = made(*places, **{**local, **options})
+    except ImportError as error:
+        missing = next((e.name for e in (error, error.__cause__) if isinstance(e, ImportError) and e.name), "")
+        if (extra := EXTRAS.get(missing.partition(".")[0])) is None:
+            raise
+        raise UserError(
+            f"the {kind} engine needs the package {missing.partition('.')[0]}: pip install 'easg-bench[{extra}]'"
+        ) from error
+    return engine
+
+
+def _options(query: str) -> dict[str, Any]:
+    """The options behind the question mark; values are JSON where they can be."""
+    try:
+        pairs = urllib.parse.parse_qsl(query, strict_parsing=bool(query))
+    except ValueError as error:
+        raise UserError("the options behind the question mark must be written as NAME=VALUE&NAME=VALUE") from error
+    options: dict[str, Any] = {}
+    for key, text in pairs:
+        try:
+            options[key] = json.loads(text)
+        except (ValueError, RecursionError):
+            options[key] = text
+    return options
+
+
+def _holds_secret(value: Any) -> bool:
+    """Whether a name or a value at any level of the options looks like a secret."""
+    if isinstance(value, Mapping):
+        return any(_secret_name(str(n), v) or _holds_secret(v) for n, v in value.items())
+    if isinstance(value, list):
+        return any(map(_holds_secret, value))
+    return isinstance(value, str) and bool(SECRET_VALUE.search(value))
+
+
+def _secret_name(name: str, value: Any) -> bool:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|\W", "_", name).lower()
+    if words == "api_key_variable":
+        return False
+    return bool(SECRET.search(words)) or (bool(SECRET_TEXT.search(words)) and _has_text(value))
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, Mapping | list):
+        return any(map(_has_text, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, str) and value != ""
+
+
+def _check_options(kind: str, made: type[Any], places: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Raises UserError for an option that the engine's constructor does not have, or whose value is of another type."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    known = list(inspect.signature(made).parameters)[len(places) :]
+    allowed = [name for name in known if name != "api_key"]
+    hints = typing.get_type_hints(made.__init__)
+    for name, value in options.items():
+        if name not in allowed:
+            raise UserError(f"the {kind} engine has no option {name!r}; allowed are {', '.join(allowed)}")
+        try:
+            TypeAdapter(hints[name], config=ConfigDict(strict=True)).validate_python(value)
+        except ValidationError as error:
+            wanted = getattr(hints[name], "__name__", str(hints[name]))
+            raise UserError(f"the option {name} of the {kind} engine must be {wanted}, not {value!r}") from error
