@@ -305,7 +305,7 @@ def ask_choices(server: ChatServer, start: str = "Score: ", sampling: Mapping[st
 
 
 def probabilities(found: Any) -> dict[str, float]:
-    assert found.error is None and not found.from_text
+    assert found.error is None
     return {c: math.exp(p) for c, p in found.logprobs.items() if p > -math.inf}
 
 

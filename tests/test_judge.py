@@ -484,18 +484,6 @@ def test_an_expected_score_lies_on_the_scale(weights: list[float]) -> None:
         assert 1 <= found.score <= 10 and found.most_likely in OURS.values
 
 
-class FromText(Scripted):
-    """A server that gives no probabilities: the choice was read from the text."""
-
-    def choice_logprobs(self, *args: Any, **how: Any) -> Any:
-        yield from ((n, replace(found, from_text=True)) for n, found in super().choice_logprobs(*args, **how))
-
-
-def test_a_score_read_from_text_claims_no_probability() -> None:
-    (found,) = rated(Judge(FromText(lambda a, s: None, chances=lambda a: {"8": 1.0}), OURS, "dist"), [item()])
-    assert (found.score, found.most_likely, found.mass, found.probabilities) == (8, 8, None, None)
-
-
 def test_explanations_continue_the_judges_own_score_line() -> None:
     engine = Scripted(lambda asked, seed: None if "bowl" in asked else "It is a cup.", can_force=True)
     judge = Judge(engine, OURS, "score")

@@ -1,6 +1,6 @@
 """videoqa/reply.py: replies of judges, most of them as real judges write them, in tests/data/judge_replies.jsonl.
 
-The half "dev" was looked at while the reader was made. "blind" and, after the reader was mended on it, "second blind" were
+The half "dev" was looked at while the reader was made. "blind" and, after it was mended on that, "second blind" were
 written by others who had not seen the reader; what they first gave stands at BLIND_FIRST_SEEN.
 """
 

@@ -36,6 +36,7 @@ class Answer:
     text: str | None
     error: str | None = None
     finished: bool = True  # False: cut by max_new_tokens
+    refusal: bool = False  # the server says that the model refused; `text` is what it said
     located: str | None = None  # turn 1's reply in a two-stage run
     shown: list[str] = field(default_factory=list)  # the frames, as file and second of the clip
     warning: str | None = None  # what was wrong with the video
@@ -176,6 +177,7 @@ def answer_of(
         text=None if reply.text is None else reply.text.strip(),
         error=reply.error,
         finished=reply.finished,
+        refusal=reply.refusal,
         located=located,
         shown=shown.names if shown else [],
         warning=shown.warning if shown else None,

@@ -106,7 +106,8 @@ class Judge:
 
     @property
     def key(self) -> str:
-        """Names everything that moves a score: "smollm2 transformers float32, dist greedy, easg-bench-1a2b3c4d"."""
+        """Names everything that moves a score: "smollm2 (dtype float32, engine transformers,
+        revision 5f4d9320d1d6), dist greedy mass 0.5, easg-bench-1a2b3c4d"."""
         how: list[str] = [str(self.mode), self.sampling]
         if self.sampling == "paper" and self.mode != "dist":
             how.append(f"seed {self._sampling.seed}")
@@ -116,8 +117,8 @@ class Judge:
             how.append("marks kept")
         # what decides how replies become numbers
         how.append(f"mass {MIN_MASS:g}" if self.mode == "dist" else f"reader {READER_VERSION}")
-        settings = " ".join(str(v) for _, v in sorted(self.engine.settings.items()))
-        return f"{self.engine.name} {settings}, {' '.join(how)}, {self.rubric.name}-{self.rubric.fingerprint}"
+        settings = ", ".join(f"{name} {value}" for name, value in sorted(self.engine.settings.items()))
+        return f"{self.engine.name} ({settings}), {' '.join(how)}, {self.rubric.name}-{self.rubric.fingerprint}"
 
     @property
     def needs_truth(self) -> bool:
@@ -261,8 +262,6 @@ def _expected(answer: ChoiceLogprobs, names: dict[str, float]) -> Verdict:
         return Verdict(None, "unreadable", raw="no allowed score has a probability above 0", mass=0.0)
     shares = {name: chance / mass for name, chance in chances.items()}
     best = max(shares, key=lambda name: shares[name])
-    if answer.from_text:  # a score that was read, and nothing known of how probable it is
-        return Verdict(names[best], "ok", most_likely=names[best])
     return Verdict(
         score=round(sum(names[name] * share for name, share in shares.items()), 6),
         status="ok",

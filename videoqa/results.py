@@ -136,6 +136,7 @@ class Result(_Part):
     avg: Summary
     types_missing: list[Type]
     unanswered: Count = 0  # rows without an answer: in no count above
+    refusals: Count = 0  # answers that the server says are refusals
     cut: Count = 0  # answers that ended at the longest length
     video_errors: Count = 0  # of them, those whose video cannot be used
     extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=20)] = {}  # name, type, figure

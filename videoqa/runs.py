@@ -166,6 +166,7 @@ def answer_rows(
         line: dict[str, Any] = {"id": todo[index]["id"], "prediction": answer.text, "error": answer.error}
         line["finished"] = answer.finished
         extra = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
+        extra["refusal"] = answer.refusal or None
         line |= {name: value for name, value in extra.items() if value is not None}
         run.answers_file.append(line)
         yield line
@@ -231,6 +232,7 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "avg": asdict(scores.avg),
         "types_missing": list(scores.types_missing),
         "unanswered": sum(error is not None for error in errors),
+        "refusals": sum(line.get("refusal") is True for line in answered.values()),
         "cut": sum(line.get("finished") is False for line in answered.values()),
         "video_errors": sum((error or "").startswith(VIDEO_ERROR) for error in errors),
         "extras": of_track.extras.summary(rows, answered) if of_track.extras else {},

@@ -45,7 +45,6 @@ class ChoiceLogprobs:
     logprobs: dict[str, float] | None  # None: see error; a choice that the model never offered is -inf
     error: str | None = None
     prompt_tokens: int = 0
-    from_text: bool = False  # True: no probabilities came; the choice that the text begins with has 0.0, others -inf
 
 
 class Engine(Protocol):

@@ -83,7 +83,8 @@ _MODIFIERS = {
         "earns gets receives deserves merits warrants receive proposed deserved appropriate fair in conclusion "
         "solid strong low high that to now that's "
         # so, therefore, of other languages
-        "ist das por isso portanto assim logo por eso entonces así deshalb daher darum somit also donc ainsi c'est pourquoi "
+        "ist das por isso portanto assim logo por eso entonces así deshalb daher darum somit also donc ainsi c'est "
+        "pourquoi "
         "perciò quindi pertanto dunque daarom dus dlatego więc zatem поэтому следовательно таким образом bu yüzden "
         "dolayısıyla därför derfor karena itu"
     ),
