@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from videoqa.engines import Conversation, Reply
 from videoqa.engines.chat import revision
-from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
+from videoqa.engines.prefixes import plan_groups, shared_length
+from videoqa.engines.transformers import TransformersEngine
 
 torch = pytest.importorskip("torch")
 

@@ -34,6 +34,10 @@ def pictures(conversation: Conversation) -> list[Any]:
     return [load_picture(p["image"]) for m in conversation for p in parts(m) if p["type"] == "image"]
 
 
+def has_pictures(conversation: Conversation) -> bool:
+    return any(part["type"] == "image" for message in conversation for part in parts(message))
+
+
 def load_picture(image: Any) -> Any:
     """A PIL image, or the file at a path, as an RGB PIL image."""
     from PIL import Image
