@@ -185,7 +185,13 @@ class TransformersEngine:
             processor = AutoProcessor.from_pretrained(self.name)
             processor.tokenizer.padding_side = "left"
             self._vision = Vision(
-                self._model, processor, self._encode, self._too_long, self._control, self._ends, self._network.batch_size
+                self._model,
+                processor,
+                self._encode,
+                self._too_long,
+                self._control,
+                self._ends,
+                self._network.batch_size,
             )
         return self._vision
 
@@ -264,9 +270,7 @@ class TransformersEngine:
                 for row, logprobs in zip(batch.rows, weighed, strict=True):
                     yield row, ChoiceLogprobs(logprobs, None if logprobs else NOT_A_NUMBER, len(ids[row]))
 
-    def _walk(
-        self, batch: Batch, paths: dict[str, tuple[int, ...]], how: Choosing
-    ) -> list[dict[str, float] | None]:
+    def _walk(self, batch: Batch, paths: dict[str, tuple[int, ...]], how: Choosing) -> list[dict[str, float] | None]:
         """Log-probability of each choice for each row of the batch, longer choices taken out of shorter ones."""
         import torch
 
