@@ -196,7 +196,12 @@ def test_one_changed_byte_anywhere_makes_another_revision(folder: Path, at: int)
 def test_large_files_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     digest = chat.hashlib.file_digest
-    monkeypatch.setattr(chat.hashlib, "file_digest", lambda file, name: (read.append(file.name), digest(file, name))[1])
+
+    def watched(file: Any, name: str) -> Any:
+        read.append(file.name)
+        return digest(file, name)
+
+    monkeypatch.setattr(chat.hashlib, "file_digest", watched)
     first = revision(str(folder))
     assert revision(str(folder)) == first
     assert [Path(name).name for name in read] == ["config.json", "model.safetensors", "config.json"]

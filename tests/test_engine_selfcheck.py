@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,7 +134,8 @@ def test_the_engine_is_loaded_where_the_weights_hold_no_numbers_and_every_row_is
     model.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(tiny()).save_pretrained(tmp_path)
     engine, rows = TransformersEngine(str(tmp_path)), chats(1, 3)
-    for how in ({}, {"temperature": 0.7, "top_p": 0.9}):
+    cases: list[dict[str, Any]] = [{}, {"temperature": 0.7, "top_p": 0.9}]
+    for how in cases:
         replies = dict(engine.generate(rows, max_new_tokens=4, **how))
         assert {reply.text for reply in replies.values()} == {None}
         assert all("NaN" in (reply.error or "") for reply in replies.values()) and len(replies) == 3

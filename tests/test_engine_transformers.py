@@ -45,7 +45,8 @@ def test_batches_with_shared_prefixes_reply_like_one_row_at_a_time(kind: str) ->
         temperature, top_p, start = how
         replies = texts(engine, rows, max_new_tokens=6, temperature=temperature, top_p=top_p, start=start)
         wanted = [plain.reply(row, 6, temperature, top_p, start) for row in rows]
-        clear = [(reply, text) for reply, (text, margin) in zip(replies, wanted, strict=True) if margin > 5e-3]
+        least = 2e-4 if temperature else 2e-3  # of a probability, of a logit
+        clear = [(reply, text) for reply, (text, margin) in zip(replies, wanted, strict=True) if margin > least]
         assert len(clear) > 2, "too few rows that rounding cannot turn"
         assert [reply for reply, _ in clear] == [text for _, text in clear]
 
@@ -238,9 +239,9 @@ def test_a_real_model_gives_the_same_text_and_choices_in_every_way(smollm2: Path
     rows = chats(2, 3)
     for temperature, top_p in ((0.0, 1.0), (0.6, 0.9)):
         replies = texts(engine, rows, max_new_tokens=8, temperature=temperature, top_p=top_p)
-        for reply, row in zip(replies, rows, strict=True):
+        for made, row in zip(replies, rows, strict=True):
             text, margin = plain.reply(row, 8, temperature, top_p)
-            assert reply == text or margin < 1e-3
+            assert made == text or margin < 1e-3
     for row, one in zip(rows[:3], probabilities(engine, rows[:3], start="Score: "), strict=True):
         assert one == pytest.approx(plain.choices(row, "Score: ", 1, 1), abs=1e-4)
     ((_, reply),) = engine.generate(rows[:1], max_new_tokens=32, start="Score: ", stop=["\n"])
