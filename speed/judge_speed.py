@@ -35,7 +35,8 @@ from scipy.stats import bootstrap
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import easg_bench
 from videoqa.benchmarks.easg import rubric as named_rubric
-from videoqa.engines.transformers import TransformersEngine, plan_groups, shared_length
+from videoqa.engines.prefixes import plan_groups, shared_length
+from videoqa.engines.transformers import TransformersEngine
 from videoqa.judge import SCORE_LINE_TOKENS, Judge, prompt
 from videoqa.reply import Verdict
 from videoqa.rows import Row, sample
@@ -235,7 +236,7 @@ def check(plain: Plain, items: Sequence[Item], score: Pass, dist: Pass, exact: b
 def growth(judge: Judge, plain: Plain, items: Sequence[Item], per_clip: int, memory: Callable[[], str]) -> None:
     """Print what `dist` costs for more rows and longer contexts, with and without shared prefixes."""
     engine: Any = copy.copy(judge.engine)
-    engine._reuse = False
+    engine._network.packing = "batches"
     alone = replace(judge, engine=engine)
     print("rows     dist      a row")
     clips = len(items) // per_clip

@@ -119,6 +119,29 @@ def test_choices_are_the_models_own_probabilities(engine: TransformersEngine) ->
     assert logprobs["10"] == pytest.approx(continued("10"), abs=1e-4)
 
 
+def test_a_row_whose_numbers_are_lost_is_an_error_and_the_others_are_not(engine: TransformersEngine) -> None:
+    import torch
+
+    rows = [ROWS[0], ROWS[2], ROWS[3]]
+    whole = dict(engine.generate(rows, max_new_tokens=6, temperature=0.8))
+
+    def broken(model: Any, inputs: Any, out: Any) -> Any:
+        out.logits[-1] = torch.nan
+        return out
+
+    hook = engine._model.register_forward_hook(broken)
+    cases: list[dict[str, Any]] = [{}, {"temperature": 0.8}, {"stop": ("\n",)}]
+    for how in cases:
+        replies = dict(engine.generate(rows, max_new_tokens=6, **how))
+        assert replies[2].text is None and "NaN" in (replies[2].error or "")
+        assert replies[0].text and replies[1].text and replies[0].error is None
+        if how == {"temperature": 0.8}:
+            assert [replies[n] for n in (0, 1)] == [whole[n] for n in (0, 1)]
+    answers = dict(engine.choice_logprobs(rows[:1], SCORES))
+    assert answers[0].logprobs is None and "NaN" in (answers[0].error or "")
+    hook.remove()
+
+
 @pytest.mark.slow
 def test_a_model_without_vision_says_so(smollm2: Path) -> None:
     with pytest.raises(ValueError, match="reads text only"):

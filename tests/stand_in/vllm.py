@@ -22,14 +22,32 @@ arguments: list[dict[str, Any]] = []
 calls: list[list[tuple[dict[str, Any], SamplingParams]]] = []
 
 
-@dataclass
+START_FAULT: list[Exception] = []  # what the next LLM raises instead of starting
+FINISH: list[str] = []  # the finish reason of the next replies, instead of the right one
+
+
+@dataclass(kw_only=True)
 class SamplingParams:
-    max_tokens: int
-    temperature: float
+    """The fields of vLLM's own that may matter here, with its defaults."""
+
+    n: int = 1
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    temperature: float = 1.0
     top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
     seed: int | None = None
     stop: list[str] = field(default_factory=list)
+    stop_token_ids: list[int] | None = None
+    ignore_eos: bool = False
+    max_tokens: int | None = 16
+    min_tokens: int = 0
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    detokenize: bool = True
+    skip_special_tokens: bool = True
 
 
 class Tokenizer:
@@ -45,13 +63,29 @@ class Tokenizer:
         turns = "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages)
         return turns + "<|im_start|>assistant\n"
 
-    def encode(self, text: str, add_special_tokens: bool) -> list[int]:
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         assert not add_special_tokens, "the template has written them already"
         return [ord(c) for c in text]
 
 
 class LLM:
-    def __init__(self, model: str, **options: Any) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        tokenizer: str | None = None,
+        trust_remote_code: bool = False,
+        tensor_parallel_size: int = 1,
+        dtype: str = "auto",
+        seed: int = 0,
+        gpu_memory_utilization: float = 0.9,
+        enforce_eager: bool = False,
+        **options: Any,  # of EngineArgs: max_model_len, enable_prefix_caching, max_logprobs, limit_mm_per_prompt
+    ) -> None:
+        if START_FAULT:
+            raise START_FAULT.pop()
+        assert set(options) <= {"max_model_len", "enable_prefix_caching", "max_logprobs", "limit_mm_per_prompt"}
+        options |= {"tensor_parallel_size": tensor_parallel_size, "dtype": dtype, "enforce_eager": enforce_eager}
         arguments.append({"model": model, **options})
         self._images = options.get("limit_mm_per_prompt", {}).get("image", 1)
         config = SimpleNamespace(max_model_len=options["max_model_len"] or 1000, dtype="torch.bfloat16")
@@ -61,7 +95,16 @@ class LLM:
     def get_tokenizer(self) -> Tokenizer:
         return self._tokenizer
 
-    def generate(self, prompts: list[dict[str, Any]], params: list[SamplingParams], *, use_tqdm: bool) -> list[Any]:
+    def generate(
+        self,
+        prompts: list[dict[str, Any]],
+        sampling_params: list[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = True,
+        lora_request: Any = None,
+        priority: list[int] | None = None,
+    ) -> list[Any]:
+        params = sampling_params or [SamplingParams() for _ in prompts]
         calls.append(list(zip(prompts, params, strict=True)))
         for prompt in prompts:
             assert set(prompt) <= {"prompt_token_ids", "multi_modal_data"}
@@ -89,7 +132,8 @@ def _output(prompt: dict[str, Any], params: SamplingParams) -> Any:
     new = SimpleNamespace(
         text=whole[: params.max_tokens],
         token_ids=[ord(c) for c in whole[: params.max_tokens]],
-        finish_reason="stop" if len(whole) <= params.max_tokens else "length",
+        finish_reason=FINISH.pop() if FINISH else "stop" if len(whole) <= (params.max_tokens or 10**6) else "length",
+        stop_reason=None,
         logprobs=logprobs,
     )
     return SimpleNamespace(prompt_token_ids=prompt["prompt_token_ids"], outputs=[new])

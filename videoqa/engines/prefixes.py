@@ -1,0 +1,224 @@
+"""Rows through a causal model together, what they share only once, and then on token by token.
+
+Rows of one clip share most of their prompt. Token ids are sorted, rows that share a beginning become a group, and a
+group's shared prefix goes through the model once (`plan_groups`). A batch then looks like this, with explicit positions
+so that padding changes nothing:
+
+    [ pad | prefix of the row's group | pad | rest of the row | new tokens ]
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# How rows may be put together in a model, from the fastest to the plainest. Which one is right for a model is found by
+# videoqa/engines/selfcheck.py.
+Packing = Literal["shared prefixes", "batches", "single rows"]
+PACKINGS: tuple[Packing, ...] = ("shared prefixes", "batches", "single rows")
+
+ATTENTION = {"full_attention", "sliding_attention"}  # layers whose cache can be cut and shared
+
+
+@dataclass
+class Group:
+    """Rows whose ids begin with the same `length` tokens."""
+
+    rows: list[int]
+    length: int
+
+
+def shared_length(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many ids the two begin with in common."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def plan_groups(ids: Sequence[list[int]]) -> list[Group]:
+    """Group rows so that few tokens go through the model: shared prefixes once, the rests row by row.
+
+    Rows are taken in the order of their ids; one more row joins a group where what it saves (its share of the prefix)
+    outweighs what the group loses because its prefix gets shorter. At least one token of every row is left over, since
+    the model must see a token to say what comes next. Longest prefix first.
+    """
+    groups: list[Group] = []
+    for row in sorted(range(len(ids)), key=lambda r: ids[r]):
+        if groups:
+            group = groups[-1]
+            shared = min(shared_length(ids[group.rows[-1]], ids[row]), group.length, len(ids[row]) - 1)
+            n = len(group.rows)
+            if n * shared > (n - 1) * group.length:
+                group.rows.append(row)
+                group.length = shared
+                continue
+        groups.append(Group([row], len(ids[row]) - 1))
+    return sorted(groups, key=lambda g: -g.length)
+
+
+@dataclass
+class Batch:
+    """Rows in the model's cache, ready to be continued. Row k of every tensor belongs to rows[k]."""
+
+    rows: list[int]
+    cache: Any
+    mask: Any  # (rows, cached tokens), 1 for real tokens
+    lengths: Any  # (rows,), real tokens so far
+    logits: Any  # (rows, vocabulary), float32: what comes next
+    new: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def keep(self, alive: Sequence[int]) -> None:
+        """Go on with these places of the batch only."""
+        import torch
+
+        if len(alive) == len(self.rows):
+            return
+        places = torch.tensor(list(alive), device=self.mask.device)
+        _keep_rows(self.cache, places)
+        self.mask, self.lengths, self.logits = self.mask[places], self.lengths[places], self.logits[places]
+        self.rows = [self.rows[k] for k in alive]
+
+
+@dataclass
+class Network:
+    """A causal model and how rows are put together in it."""
+
+    model: Any
+    batch_size: int
+    packing: Packing = "shared prefixes"
+
+    def __post_init__(self) -> None:
+        config = self.model.config.get_text_config()
+        kinds = set(getattr(config, "layer_types", None) or ATTENTION)
+        # Recurrent and linear-attention layers keep a state that cannot be cut where prefixes part.
+        self.recurrent = bool(getattr(self.model, "_is_stateful", False)) or not kinds <= ATTENTION
+        if self.recurrent and self.packing == "shared prefixes":
+            self.packing = "batches"
+        self.window = _window(config, kinds)
+        # what this architecture takes: the hooks of accelerate stand in for the instance's forward, not the class's
+        self._takes = set(inspect.signature(type(self.model).forward).parameters)
+        self._cache = next((n for n in ("cache", "past_key_values", "cache_params") if n in self._takes), "cache")
+
+    def batches(self, ids: Sequence[list[int]], rows: Sequence[int], more: int) -> Iterator[Batch]:
+        """Run the prompts `rows` through the model, shared prefixes once; up to `more` tokens are to follow."""
+        import torch
+
+        chosen = [ids[r] for r in rows]
+        size = 1 if self.packing == "single rows" else self.batch_size
+        groups = self._groups(chosen, more)
+        while groups:
+            # as many groups as fill a batch; a group larger than a batch keeps its prefix for several batches
+            taken = [groups.pop(0)]
+            while groups and sum(len(g.rows) for g in taken) + len(groups[0].rows) <= size:
+                taken.append(groups.pop(0))
+            prefixes = [chosen[g.rows[0]][: g.length] for g in taken]
+            with torch.inference_mode():
+                cache, prefix_mask = self._prefill(prefixes)
+            members = [(k, r) for k, g in enumerate(taken) for r in g.rows]
+            members.sort(key=lambda m: taken[m[0]].length - len(chosen[m[1]]))
+            for at in range(0, len(members), size):
+                part = members[at : at + size]
+                which = torch.tensor([k for k, _ in part], device=self.model.device)
+                rest = [chosen[r][taken[k].length :] for k, r in part]
+                with torch.inference_mode():  # not around the yield: the caller may be training a model
+                    batch = self._continue(_select(cache, which), prefix_mask[which], rest)
+                batch.rows = [rows[r] for _, r in part]
+                yield batch
+
+    def step(self, batch: Batch, tokens: Any) -> None:
+        """Give every row its next token: `tokens` is (rows,)."""
+        import torch
+
+        batch.mask = torch.cat([batch.mask, torch.ones_like(batch.mask[:, :1])], dim=1)
+        out = self._forward(tokens[:, None], batch.mask, batch.lengths[:, None], batch.cache, first=False)
+        batch.cache, batch.lengths = out[self._cache], batch.lengths + 1
+        batch.logits = out.logits[:, -1].float()
+
+    def _groups(self, chosen: list[list[int]], more: int) -> list[Group]:
+        """The plan; every row alone where prefixes cannot be shared. A sliding window counts the padding between a
+        prefix and the rest as well, so it must be wide enough that this makes no difference."""
+        if self.packing == "shared prefixes":
+            groups = plan_groups(chosen)
+            longest = max((g.length for g in groups), default=0)
+            rest = max((len(chosen[r]) - g.length for g in groups for r in g.rows), default=0)
+            if longest + rest + more <= self.window:
+                return groups
+        return [Group([r], 0) for r in sorted(range(len(chosen)), key=lambda r: len(chosen[r]))]
+
+    def _prefill(self, prefixes: list[list[int]]) -> tuple[Any, Any]:
+        from transformers import DynamicCache
+
+        ids, mask = self._pad(prefixes)
+        # Plain layers, also for sliding-window models: a full cache can be shared. Without a prefix: the model's own.
+        cache = DynamicCache() if ids.shape[1] else None
+        if ids.shape[1]:
+            self._forward(ids, mask, (mask.cumsum(1) - 1).clamp(min=0), cache)
+        return cache, mask
+
+    def _continue(self, cache: Any, prefix_mask: Any, rest: list[list[int]]) -> Batch:
+        import torch
+
+        ids, rest_mask = self._pad(rest)
+        mask = torch.cat([prefix_mask, rest_mask], dim=1)
+        positions = (mask.cumsum(1) - 1).clamp(min=0)[:, prefix_mask.shape[1] :]
+        out = self._forward(ids, mask, positions, cache)
+        return Batch([], out[self._cache], mask, mask.sum(1), out.logits[:, -1].float())
+
+    def _pad(self, rows: list[list[int]]) -> tuple[Any, Any]:
+        """Left-padded ids and their mask, both (rows, longest rounded up): on a CPU every new shape in bfloat16 keeps
+        memory of its own, so there are few."""
+        import torch
+
+        width = max(map(len, rows))
+        if self.packing != "single rows":
+            width = math.ceil(width / 16) * 16
+        ids = torch.tensor([[0] * (width - len(r)) + list(r) for r in rows], dtype=torch.long)
+        mask = torch.tensor([[0] * (width - len(r)) + [1] * len(r) for r in rows], dtype=torch.long)
+        return ids.to(self.model.device), mask.to(self.model.device)
+
+    def _forward(self, ids: Any, mask: Any, positions: Any, cache: Any, first: bool = True) -> Any:
+        """One pass over `ids` behind what is in the cache; the logits of the last place at least."""
+        inputs: dict[str, Any] = {"attention_mask": mask, "position_ids": positions, self._cache: cache}
+        if self.packing == "single rows":
+            del inputs["attention_mask"]  # nothing is padded
+        if self.recurrent and not first:
+            # Each recurrent architecture wants another mask beside its state, or none: the model's own way is asked.
+            inputs = self.model.prepare_inputs_for_generation(
+                ids, next_sequence_length=1, is_first_iteration=False, use_cache=True, **inputs
+            )
+            ids = inputs.pop("input_ids")
+        inputs |= {"use_cache": True, "logits_to_keep": 1} if first else {"use_cache": True}
+        return self.model(input_ids=ids, **{name: value for name, value in inputs.items() if name in self._takes})
+
+
+def _window(config: Any, kinds: set[str]) -> float:
+    """How many slots back the model's narrowest layer sees: padding takes slots too."""
+    windows = [getattr(config, "sliding_window", None)] if "sliding_attention" in kinds else []
+    windows += [getattr(config, name, None) for name in ("window_size", "attention_window_size")]  # GPT-Neo
+    return min((float(w) for w in windows if isinstance(w, int) and w > 0), default=math.inf)
+
+
+def _select(cache: Any, rows: Any) -> Any:
+    """A new cache with these rows of the old one (repeats allowed)."""
+    from transformers import DynamicCache
+
+    new = DynamicCache()
+    if cache is None:
+        return None
+    for index, layer in enumerate(cache.layers):
+        if layer.is_initialized:
+            new.update(layer.keys[rows], layer.values[rows], index)
+    return new
+
+
+def _keep_rows(cache: Any, rows: Any) -> None:
+    """Drop all rows of the cache but these. Layers with a recurrent state select it only when beams are reordered."""
+    from transformers import DynamicCache
+
+    own = type(cache).batch_select_indices is not DynamicCache.batch_select_indices
+    if not own and any(hasattr(layer, "recurrent_states") for layer in cache.layers):
+        cache.reorder_cache(rows)
+    else:
+        cache.batch_select_indices(rows)
