@@ -248,7 +248,7 @@ def test_scores_are_relative_to_what_the_judge_gives_the_ground_truth(judge: Any
     assert found["direct_low"] < found["direct"] < found["direct_high"]
     assert (found["n"], found["direct_n"], found["empty"], found["clips"]) == (10, 5, 1, 5)
     assert found["mass"] == pytest.approx(1) and found["mode"] == "dist"
-    assert found["judge"] == f"strict scripted, dist greedy, easg-bench-{OURS.fingerprint}"
+    assert found["judge"] == f"strict (engine scripted), dist greedy mass 0.5, easg-bench-{OURS.fingerprint}"
 
 
 def test_the_result_is_plain_numbers_and_two_texts(judge: Any) -> None:
