@@ -237,3 +237,19 @@ def test_cut_prompts_are_named_and_the_exit_code_is_3(
         assert line["model_response"]["truncated_tokens_count"] > 0
         assert line["doc"]["specific"]["id"] in done.stderr
     assert all(line["model_response"]["truncated_tokens_count"] == 0 for line in details(whole)["easg_bench:before"])
+
+
+def test_answers_of_other_weights_of_the_same_folder_are_kept_apart(tmp_path: Path) -> None:
+    from lighteval.models.custom.custom_model import CustomModelConfig
+    from lighteval.utils.cache_management import SampleCache
+
+    lighteval_run._patch()
+    model = tmp_path / "model"
+    model.mkdir()
+    folders = []
+    for weights in (b"one", b"two", b"one"):
+        (model / "model.safetensors").write_bytes(weights)
+        config = CustomModelConfig(model_name=str(model), model_definition_file_path="x.py", cache_dir=str(tmp_path))
+        folders.append(SampleCache(config).cache_dir)
+    assert folders[0] == folders[2] != folders[1]
+    assert not any(model in folder.parents for folder in folders)

@@ -12,7 +12,7 @@ Every argument goes to lighteval as it is. What is changed inside lighteval 0.13
 - a chat template's own beginning-of-text token is the only one: lighteval puts a second in front of it;
 - the average over question types is ours, with its own interval: lighteval takes plain means of every column, also of
   error bars;
-- answers of a model in a folder are not kept inside that folder.
+- answers of a model in a folder are not kept inside that folder, and never served for other weights of its name.
 
 Exit codes: lighteval's own; 2 for a wrong argument or file, said in one line; 3 where prompts were cut, rows have no
 answer or the judge failed on some.
@@ -37,6 +37,7 @@ from lighteval.tasks.registry import Registry
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
+from videoqa.engines.chat import revision
 from videoqa.errors import UserError
 from videoqa.hosts.lighteval import families, metric_name
 from videoqa.hosts.lighteval.tasks import figures, rated
@@ -119,7 +120,8 @@ def _patch() -> None:
 def _outside(original: Any) -> Any:
     @functools.wraps(original)
     def init(self: Any, config: Any) -> None:
-        original(self, config.model_copy(update={"model_name": config.model_name.strip("/")}))
+        name = f"{config.model_name.strip('/')}/{revision(config.model_name)}"  # the weights are part of the place
+        original(self, config.model_copy(update={"model_name": name}))
 
     return init
 
