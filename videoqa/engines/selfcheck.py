@@ -22,7 +22,7 @@ from videoqa.errors import UserError
 # give 0.42, a mask that is not heeded 5.
 TOLERANCE = {"float32": 2e-3, "float16": 0.05, "bfloat16": 0.25}
 TEXT = (
-    "The camera wearer lifts the cup from the table, puts 10 knives into jug 2 and wipes the blue cloth with a hand. "
+    "Somebody lifts the cup from the table, puts 10 knives into jug 2 and wipes the blue cloth with a hand. "
 )
 # Rows as (where their first part begins in the text, its length, the length of the rest): prefixes and rests of several
 # lengths, so that there is padding before a prefix and between it and the rest.
