@@ -117,10 +117,8 @@ def boards(
         if corrected:
             lower = lower_of(rows)
         else:  # each run with the best as if there were no others
-            averages = {
-                name: PERCENT.compute(of, None, key="judge", types=TYPES).avg.value for name, of in rows.items()
-            }
-            best = max(rows, key=lambda name: averages[name] or 0.0)
+            scores = {name: PERCENT.compute(of, None, key="judge", types=TYPES) for name, of in rows.items()}
+            best = max(rows, key=lambda name: scores[name].avg.value or 0.0)
             lower = set().union(*(lower_of({best: rows[best], name: rows[name]}) for name in rows if name != best))
         last = {str(runs - 1)} if shift else set()
         wrong += bool(lower - last)
@@ -136,9 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--boards", type=int, default=200, help="boards that are drawn for a line (default: 200)")
     given = parser.parse_args(arguments)
     whole = counts_of(given.data) if given.data else drawn_counts(218, np.random.default_rng(0))
-    print(
-        f"{whole.sum():,} rows of {whole.shape[1]} clips; by type {dict(zip(TYPES, whole.sum(axis=1).tolist(), strict=True))}"
-    )
+    by_type = ", ".join(f"{name} {count}" for name, count in zip(TYPES, whole.sum(axis=1), strict=True))
+    print(f"{whole.sum():,} rows of {whole.shape[1]} clips: {by_type}")
 
     def some(clips: int, types: slice) -> Callable[[np.random.Generator], np.ndarray]:
         def structure(rng: np.random.Generator) -> np.ndarray:
