@@ -591,7 +591,8 @@ def _estimate(
     if binary:
         return _Estimate(value, error, _wilson(value, error, quantile, clips, float(counts[0].sum())))
     low, high = value - quantile * error, value + quantile * error
-    return _Estimate(value, error, (max(low, min(limits[0], value)), min(high, max(limits[1], value))))
+    lowest, highest = min(float(limits[0]), value), max(float(limits[1]), value)
+    return _Estimate(value, error, (max(low, lowest), min(high, highest)))
 
 
 def _bell_mccaffrey(count: np.ndarray) -> tuple[float, float]:
