@@ -377,3 +377,123 @@ def test_a_calibration_without_rows_has_no_uncertainty_of_its_own() -> None:
     one = summarize(rows, scale, key="judge", types=TYPES).by_type["before"]
     assert one.interval is not None and one.mean_interval is not None
     assert one.interval == pytest.approx([100 * end / 5 for end in one.mean_interval])
+
+
+# -- more of the same kinds -------------------------------------------------------------------------------------------
+
+
+def test_lightevals_error_bar_is_half_the_interval_in_its_own_unit() -> None:
+    pytest.importorskip("lighteval")
+    from videoqa.hosts.lighteval.tasks import figures
+
+    records = [
+        {"id": str(at), "clip": str(at), "type": "before", "score": 3.0 + at % 4, "status": "ok"}
+        | {"truth_score": 8.0, "truth_status": "ok"}
+        for at in range(12)
+    ]
+    found = figures(records, EASG)
+    assert found["easg_low"] < found["easg_relative"] < found["easg_high"]
+    assert found["easg_relative_stderr"] == pytest.approx((found["easg_high"] - found["easg_low"]) / 2 / 1.96, rel=1e-4)
+    assert found["easg_score"] == pytest.approx(4.5)
+    assert found["easg_relative"] == pytest.approx(100 * 4.5 / 8)
+    few = figures(records[:3], EASG)
+    assert math.isnan(few["easg_low"]) and math.isnan(few["easg_relative_stderr"]), "no interval, no error bar"
+
+
+def test_in_latex_each_run_stands_below_its_own_kind() -> None:
+    kinds = [
+        ("org/a", "language-only", "narrations"),
+        ("org/b", "video", "frames"),
+        ("org/c", "language-only", "blind"),
+    ]
+    every = [parse(text(a_result(name, kind=kind, prompt=prompt)), "x") for name, kind, prompt in kinds]
+    lines = report.latex(every).splitlines()
+    assert lines[0] == r"\begin{tabular}{lcccccc}"
+    starts = [line.split(" (")[0] for line in lines if line.startswith(("org", r"\multicolumn"))]
+    assert [start.split("textit")[-1] for start in starts] == [
+        r"{language-only}} \\",
+        "org/a",
+        "org/c",
+        r"{video}} \\",
+        "org/b",
+    ]
+
+
+def a_report(**changed: Any) -> judge_check.Report:
+    """A report of a judge that is fit."""
+    kinds = {
+        kind: judge_check.KindResult(n=10, scored=10, mean=9.0, mean_most_likely=None, auc=1.0, auc_most_likely=None)
+        for kind in ("truth", "paraphrase", "long", "empty")
+    }
+    fit: dict[str, Any] = {"judge": "j", "rows": 10, "calls": 100, "kinds": kinds, "auc": 1.0, "auc_most_likely": None}
+    fit |= {"attack_success": None, "unreadable": 0.0, "errors": 0, "mass": None, "seed_agreement": None}
+    return judge_check.Report(**fit | {"seed_difference": None, "point": 1.0} | changed)
+
+
+@pytest.mark.parametrize(
+    ("field", "limit", "beyond", "reason"),
+    [
+        ("auc", judge_check.MIN_AUC, 0.89, "hardly tells right from wrong"),
+        ("unreadable", judge_check.MAX_UNREADABLE, 0.021, "cannot be read"),
+        ("mass", judge_check.MIN_MASS, 0.89, "have a probability of 0.89"),
+        ("seed_difference", judge_check.MAX_SEED_DIFFERENCE, 1.01, "two seeds differ by 1.01"),
+    ],
+)
+def test_a_judge_at_a_limit_is_fit_and_one_beyond_it_is_not(
+    field: str, limit: float, beyond: float, reason: str
+) -> None:
+    assert a_report(**{field: limit}).reasons == []
+    (reason_given,) = a_report(**{field: beyond}).reasons
+    assert reason in reason_given
+    assert a_report(**{field: beyond}).as_dict()["fit"] is False
+
+
+def test_a_paraphrase_may_lose_a_point_and_no_more() -> None:
+    def losing(points: float) -> list[str]:
+        kinds = dict(a_report().kinds)
+        kinds["paraphrase"] = dataclasses.replace(kinds["paraphrase"], mean=9.0 - points)
+        return a_report(kinds=kinds).reasons
+
+    assert losing(1.0) == []
+    assert "loses 1.01 points" in losing(1.01)[0]
+
+
+def test_the_file_of_a_check_says_its_limits_and_the_table_its_figures() -> None:
+    made = a_report().as_dict()
+    assert made["limits"] == {
+        "min_auc": 0.9,
+        "max_attack_success": 0.1,
+        "max_paraphrase_loss": 1.0,
+        "max_unreadable": 0.02,
+        "min_mass": 0.9,
+        "max_seed_difference": 1.0,
+    }
+    assert (made["fit"], made["reasons"]) == (True, [])
+    kinds = {"long": judge_check.KindResult(10, 8, 2.5, 3.5, 0.75, 0.65, 0.45, 0.4)}
+    table = cells(judge_check.table(a_report(kinds=kinds)))
+    assert table[judge_check.KINDS["long"]] == ["10", "8", "2.50", "3.50", "0.75", "0.65", "0.45", "40%"]
+
+
+def test_a_truth_has_no_auc_over_itself_and_every_other_kind_has_one() -> None:
+    class Named:
+        key, rubric = "judge", OURS
+
+    asked = probes(ROWS, ROWS, OURS)
+    verdicts = [Verdict(9.0 if p.kind in ("truth", "paraphrase") else 2.0, "ok", most_likely=2.0) for p in asked]
+    kinds = judge_check.report(Named(), asked, verdicts).kinds  # type: ignore[arg-type]
+    assert (kinds["truth"].auc, kinds["truth"].auc_most_likely) == (None, None)
+    assert (kinds["long"].auc, kinds["long"].auc_most_likely, kinds["paraphrase"].auc) == (1.0, 0.5, 0.5)
+
+
+def test_a_stored_verdict_of_another_kind_is_an_error_with_its_line(tmp_path: Path) -> None:
+    from videoqa.store import VerdictStore
+
+    store = VerdictStore(tmp_path, "judge")
+    store.put("p", Verdict(3.0, "ok", most_likely=3.0, mass=0.9, probabilities=(0.5, 0.5)))
+    (path,) = tmp_path.iterdir()
+    assert VerdictStore(tmp_path, "judge").get("p") == Verdict(3.0, "ok", "", "", 3.0, 0.9, (0.5, 0.5))
+    good = path.read_text()
+    for field in ("score", "most_likely", "mass", "status", "raw", "explanation", "probabilities", "prompt"):
+        path.write_text(good + json.dumps({"prompt": "q", "score": 1.0, "status": "ok", field: {}}) + "\n")
+        with pytest.raises(ValueError, match=f"line 3: {field} cannot be"):
+            VerdictStore(tmp_path, "judge")
