@@ -7,6 +7,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -51,7 +52,7 @@ class Lines:
             if missing := [key for key in self.keys if key not in record]:
                 raise UserError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
             for key, kind in self.kinds.items():
-                if key in record and not isinstance(record[key], kind):
+                if key in record and not (isinstance(record[key], kind) and _usable(record[key])):
                     raise UserError(f"{self.path}, line {number}: {key} cannot be {record[key]!r}"[:300])
             records.append(record)
         return records
@@ -77,6 +78,14 @@ class Lines:
             except OSError as error:
                 file.truncate(end)
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+
+def _usable(value: Any) -> bool:
+    """Whether the value, where it is a number, can be reckoned with."""
+    try:
+        return not isinstance(value, bool) and (not isinstance(value, int | float) or math.isfinite(value))
+    except OverflowError:  # a number of 400 digits
+        return False
 
 
 def record_in(line: bytes) -> dict[str, Any] | None:

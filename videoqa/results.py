@@ -96,12 +96,20 @@ class Data(_Part):
     rows: Count
 
 
+def _reckonable(settings: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(settings, allow_nan=False)
+    except ValueError:
+        raise ValueError("holds a number that is none (NaN or Infinity)") from None
+    return settings
+
+
 class Judge(_Part):
     """Who gave the scores, and everything that moves them; `key` is all of it in one line."""
 
     key: Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]
     model: Name
-    settings: Annotated[dict[Short, Any], Field(max_length=50)]
+    settings: Annotated[dict[Short, Any], Field(max_length=50), AfterValidator(_reckonable)]
     mode: Name
     sampling: Name
     reading: Name
