@@ -90,7 +90,8 @@ class Table:
 
     def __init__(self, folder: Path, config: str, features: Features) -> None:
         self.path, self.rows = folder / "data" / f"{config}.parquet", 0
-        self._schema = features.arrow_schema
+        # without the names that this version of `datasets` gives to its features: others have other names ("Sequence")
+        self._schema = features.arrow_schema.remove_metadata()
         self._waiting: list[Mapping[str, Any]] = []
         self._writer: pq.ParquetWriter | None = None
 
