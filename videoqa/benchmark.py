@@ -50,6 +50,7 @@ class Extras:
     names: tuple[str, ...]
     of: Callable[[Row, Mapping[str, Any]], Mapping[str, float]]
     of_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    title: str = "Without a judge"  # of their table
 
     def named(self, way: str) -> tuple[str, ...]:
         """The names of the figures that rows asked in this way can have."""

@@ -10,7 +10,6 @@ from typing import Any, TypedDict
 from videoqa.errors import UserError
 from videoqa.files import short_hash
 
-
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # ORG/NAME, as a dataset on the Hub is called
 
 

@@ -35,7 +35,6 @@ MAX_ROWS = 20_000
 MAX_ANSWERS_BYTES = 50_000_000  # unpacked; the five types of EASG-Bench take about 1 MB
 
 
-
 def published(result: dict[str, Any]) -> bytes:
     """The bytes of the result file as others get them: folders of this machine are cut from every text, as in
     /home/me/models/mine -> mine."""

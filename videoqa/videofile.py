@@ -1,8 +1,8 @@
 """A video file that is open, and its decoder: what is shown at a second, when frames begin, what is damaged.
 
-    with VideoFile(Path("4901cdd8.mp4"), LIMIT_S) as video:
-        began, frame = video.at(12.5)
-        picture(frame, video.pixel_aspect, rotate=True).save("12.5.png")
+with VideoFile(Path("4901cdd8.mp4"), LIMIT_S) as video:
+    began, frame = video.at(12.5)
+    picture(frame, video.pixel_aspect, rotate=True).save("12.5.png")
 """
 
 from __future__ import annotations

@@ -194,7 +194,11 @@ def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def _asked(
-    row: Row | None, line: Mapping[str, Any], doc: Mapping[str, Any], by_question: Mapping[str, Sequence[Row]], where: str
+    row: Row | None,
+    line: Mapping[str, Any],
+    doc: Mapping[str, Any],
+    by_question: Mapping[str, Sequence[Row]],
+    where: str,
 ) -> Row | None:
     """The row whose question the sample carries: `row` where it is that one or the sample carries none."""
     question = doc.get("question")
