@@ -67,9 +67,19 @@ def as_text(value: Any, where: str) -> str:
 
 def as_number(value: Any, where: str) -> float:
     """The value, which must be a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    try:
+        finite = not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # a whole number of 400 digits
+        finite = False
+    if not finite:
         refuse(where, f"a finite number is needed, not {show(value)}")
     return value
+
+
+def as_index(text: str) -> int | None:
+    """The whole number in a text of digits, as a key of an object is one; None where it is none or too large."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST)) else LARGEST + 1
+    return number if number <= LARGEST else None
 
 
 def as_whole(value: Any, where: str) -> int:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from datasets import Features
 
 from builder.errors import BuildError
+from videoqa.files import abandoned
 
 PICTURE = "statistics.png"
 OWN = re.compile(rf"README\.md|{re.escape(PICTURE)}|data/[^/]+\.parquet")  # the files of a repo, by path in it
@@ -56,11 +57,12 @@ def check_place(out: Path) -> None:
 def replaced(out: Path) -> Iterator[Path]:
     """A new folder beside `out` to write the repo into. When the block ends, it takes the place of `out`.
 
-    A former build there is replaced. Where the block raises, or the place is taken or cannot be written (BuildError),
+    A former build there is replaced; one that a killed build had put aside comes back first. Where the block raises, or the place is taken or cannot be written (BuildError),
     `out` stays as it was and nothing else is left.
     """
     check_place(out)
     given, out = out, out.resolve()
+    _put_back(out)
     fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
     former = out.with_name(f".{out.name}.old-{os.getpid()}")
     try:
@@ -82,6 +84,16 @@ def replaced(out: Path) -> Iterator[Path]:
             shutil.rmtree(former, ignore_errors=True)
 
 
+def _put_back(out: Path) -> None:
+    """Undo what a killed build left: a former build that it had moved aside becomes `out` again, the rest goes."""
+    formers = sorted(abandoned(out, "old"), key=lambda path: path.stat().st_mtime, reverse=True)
+    if formers and (not out.exists() or not any(out.iterdir())):
+        check_place(formers[0])
+        formers.pop(0).replace(out)
+    for left in (*formers, *abandoned(out, "new")):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 class Table:
     """One data file of the repo that is written in `folder`, which grows by row groups.
 
@@ -90,7 +102,8 @@ class Table:
 
     def __init__(self, folder: Path, config: str, features: Features) -> None:
         self.path, self.rows = folder / "data" / f"{config}.parquet", 0
-        self._schema = features.arrow_schema
+        # without the names that this version of `datasets` gives to its features: others have other names ("Sequence")
+        self._schema = features.arrow_schema.remove_metadata()
         self._waiting: list[Mapping[str, Any]] = []
         self._writer: pq.ParquetWriter | None = None
 

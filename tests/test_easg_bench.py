@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import easg_bench
 from builder.__main__ import app
 from easg_bench import CONFIGS, FEATURES
+from videoqa.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 Save = Callable[[dict[str, Any]], Path]
@@ -158,18 +159,86 @@ def test_columns_that_differ_are_named(small: Path) -> None:
     assert "gold is missing; colour is unknown; frame is Value('string'), not Value('int32')" in str(error.value)
 
 
-def test_a_name_that_is_no_folder_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
+    """What the Hub, or its cache, is asked for: it has every dataset."""
     asked = []
 
-    def hub(name: str, config: str, split: str) -> Dataset:
+    def load(name: str, config: str, split: str) -> Dataset:
         asked.append((name, config, split))
         return Dataset.from_dict({name: [] for name in FEATURES}, features=FEATURES)
 
-    monkeypatch.setattr("videoqa.dataset.load_dataset", hub)
-    easg_bench.load("somebody/easg-bench", "before")
-    easg_bench.load(split="train")
-    assert asked == [("somebody/easg-bench", "before", "test"), ("easg-bench", "default", "train")]
+    monkeypatch.setattr("videoqa.dataset.load_dataset", load)
+    return asked
+
+
+def test_an_org_and_a_name_go_to_the_hub(
+    hub: list[tuple[str, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    easg_bench.load("somebody/easg-bench", "before", split="train")
+    assert hub == [("somebody/easg-bench", "before", "train")]
+
+
+@pytest.mark.parametrize("name", ["easg-bench", "./somebody/x", "a/b/c", "../easg-bench", "/nowhere/at-all"])
+def test_a_name_that_is_no_folder_is_looked_up_nowhere(
+    name: str, hub: list[tuple[str, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The cache of `datasets` would answer with the rows that it once had under this name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such folder here. Give --data FOLDER.* or --data ORG/NAME"):
+        easg_bench.load(name)
+    with pytest.raises(FileNotFoundError, match="^easg-bench: no such folder here"):
+        easg_bench.load()
+    assert not hub
+
+
+def test_the_rows_that_were_once_loaded_by_a_bare_name_are_not_served_again(small: Path, tmp_path: Path) -> None:
+    cache, elsewhere = tmp_path / "cache", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert python(COUNT, small.parent, cache, "default") == "17"
+    code = "import easg_bench\ntry: print(len(easg_bench.load()))\nexcept FileNotFoundError as error: print(error)"
+    assert python(code, elsewhere, cache).startswith("easg-bench: no such folder here")
+
+
+def test_a_folder_without_data_is_there(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "notes.txt").write_text("x")
+    for folder, message in ((empty, "this folder holds no data"), (tmp_path, "not a dataset of the builder")):
+        with pytest.raises(UserError, match=f"{message}.*Give --data FOLDER") as error:
+            easg_bench.load(folder)
+        assert "no such folder" not in str(error.value)
+    with pytest.raises(FileNotFoundError, match="a file, and no folder"):
+        easg_bench.load(tmp_path / "notes.txt")
+
+
+def test_what_pandas_wrote_back_is_read(small: Path) -> None:
+    import pandas as pd
+
+    before = {config: easg_bench.load(small, config)[:] for config in CONFIGS}
+    for path in small.glob("data/*.parquet"):
+        pd.read_parquet(path).to_parquet(path)
+    assert pq.read_schema(path).field("clip").type == pa.large_string()
+    for config, rows in before.items():
+        data = easg_bench.load(small, config)
+        assert data.features == CONFIGS[config]
+        assert data[:] == rows
+
+
+def test_a_column_of_fractions_is_no_column_of_whole_numbers(small: Path) -> None:
+    (path,) = small.glob("data/direct-*")
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("frame")
+    pq.write_table(table.set_column(at, "frame", pa.array([2.5] * len(table))), path)
+    with pytest.raises(ValueError, match="easg-bench, config direct: these are not the columns"):
+        easg_bench.load(small, "direct")
+
+
+def test_the_files_carry_no_feature_names_of_one_version(small: Path) -> None:
+    """Those of `datasets` 4 ("List") end its versions 3 with an error."""
+    for path in small.glob("data/*.parquet"):
+        assert pq.read_schema(path).metadata is None, path
 
 
 def test_a_name_that_is_nowhere_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""videoqa/frames.py, on tiny videos made here: every frame is one shade of grey that tells which frame it is."""
+"""videoqa/frames.py and videofile.py, on tiny videos made here: every frame is one shade of grey that tells which frame it is."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def make_video(
     faststart: bool = False,
     start_s: float = 0.0,
     tb: int = 1000,
+    pixel: Fraction | None = None,
 ) -> Path:
     """A video whose frame i begins at seconds[i] and shows picture(i)."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +58,8 @@ def make_video(
         stream.width, stream.height = picture(0).size
         stream.pix_fmt = "yuv420p"
         stream.gop_size = gop
+        if pixel is not None:
+            stream.codec_context.sample_aspect_ratio = pixel
         stream.codec_context.thread_count = 1  # the same bytes each time
         stream.codec_context.time_base = Fraction(1, tb)
         for i, at in enumerate(seconds):
@@ -261,6 +264,65 @@ def test_with_rotation_off_pictures_stay_as_stored(tmp_path: Path) -> None:  # V
     assert (image.size, white_corner(image)) == ((64, 48), (False, False))
 
 
+# -- pixels and streams ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pixel", "size"),
+    [
+        (Fraction(4, 3), (85, 48)),  # a DVD's wide picture
+        (Fraction(3, 4), (64, 64)),
+        (Fraction(1), (64, 48)),
+        (Fraction(1, 200), (64, 48)),  # damage: no pixel is like that
+    ],
+)
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_a_picture_has_the_shape_that_it_is_shown_in(
+    tmp_path: Path, pixel: Fraction, size: tuple[int, int], suffix: str
+) -> None:
+    path = make_video(tmp_path / f"v{suffix}", even(3), corner, pixel=pixel)
+    image = read_frames(path, Policy(n=1)).images[0]
+    assert (image.size, white_corner(image)) == (size, (False, False))
+
+
+def test_a_picture_of_oblong_pixels_is_turned_after_it_got_its_shape(tmp_path: Path) -> None:
+    path = set_matrix(make_video(tmp_path / "v.mp4", even(3), corner, pixel=Fraction(2)), *CLOCKWISE)
+    image = read_frames(path, Policy(n=1)).images[0]
+    assert (image.size, white_corner(image)) == ((48, 128), (True, False))
+
+
+def two_streams(path: Path, *streams: tuple[int, int, int, bool]) -> Path:
+    """A file of several streams: width, number of frames, shade, whether it is the default."""
+    with av.open(str(path), "w") as container:
+        added = []
+        for width, *_, default in streams:
+            stream = container.add_stream("libx264", rate=25)
+            stream.width, stream.height, stream.pix_fmt = width, width, "yuv420p"
+            stream.disposition = av.stream.Disposition.default if default else av.stream.Disposition(0)
+            added.append(stream)
+        for stream, (width, frames, i, _) in zip(added, streams, strict=True):
+            for at in range(frames):
+                frame = av.VideoFrame.from_image(Image.new("RGB", (width, width), (shade(i),) * 3))
+                frame.pts, frame.time_base = at, Fraction(1, 25)
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        [(32, 20, 1, True), (64, 20, 5, False)],  # a preview before the video
+        [(64, 20, 5, False), (32, 20, 1, True)],
+        [(128, 1, 1, True), (64, 20, 5, False)],  # a large still
+        [(64, 20, 1, False), (64, 20, 5, True)],  # of two equal ones the default
+    ],
+)
+def test_of_several_streams_the_one_with_the_most_pixels_is_the_video(tmp_path: Path, streams: Any) -> None:
+    frames = read_frames(two_streams(tmp_path / "v.mp4", *streams), Policy(n=3))
+    assert [round((int(np.asarray(image)[8, 8, 0]) - 20) / 23) for image in frames.images] == [5, 5, 5]
+
+
 # -- damaged files -----------------------------------------------------------------------------------------------------
 
 
@@ -404,7 +466,7 @@ def test_the_time_limit_ends_the_reading(tmp_path: Path) -> None:
 def test_what_was_read_by_the_time_limit_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_video(tmp_path / "v.mp4", even(500))
     clock = itertools.count()
-    monkeypatch.setattr("videoqa.frames.time.monotonic", lambda: float(next(clock)))  # a second a packet
+    monkeypatch.setattr("videoqa.videofile.time.monotonic", lambda: float(next(clock)))  # a second a packet
     frames = read_frames(path, Policy(n=50), limit_s=200)
     assert 2 < len(frames.images) < 50
     assert frames.seconds == sorted(frames.seconds)

@@ -148,6 +148,46 @@ def test_samples_of_lmms_eval_are_found_by_their_number(tmp_path: Path) -> None:
     ]
 
 
+def other(n: int, **more: Any) -> dict[str, Any]:
+    """A sample that answers row n, whose ground truth all rows share."""
+    return {"doc_id": n, "target": "jug", "filtered_resps": [f"to {n}"], **more}
+
+
+ALIKE = [row | {"answer": "jug"} for row in ROWS]  # only the question tells them apart
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        lambda n: {"doc": {"question": ALIKE[n]["question"]}},
+        lambda n: {"input": f"Answer briefly.\n{ALIKE[n]['question']}"},
+        lambda n: {"arguments": [[f"Answer briefly. {ALIKE[n]['question']}", {"until": ["\n"]}]]},
+    ],
+    ids=["doc", "input", "arguments"],
+)
+def test_samples_with_swapped_numbers_go_to_the_rows_that_were_asked(carried: Any, tmp_path: Path) -> None:
+    swapped = [other(1, **carried(0)), other(0, **carried(1)), other(2, **carried(2))]
+    assert lmms_answers(samples(tmp_path / "s.jsonl", *swapped), ALIKE) == [
+        (ALIKE[0]["id"], "to 1"),
+        (ALIKE[1]["id"], "to 0"),
+        (ALIKE[2]["id"], "to 2"),
+    ]
+
+
+def test_a_question_that_two_rows_ask_belongs_to_the_numbered_one_or_to_none(tmp_path: Path) -> None:
+    twice = [row | {"question": "What came before?"} for row in ALIKE]
+    asked = {"doc": {"question": "What came before?"}}
+    assert lmms_answers(samples(tmp_path / "a.jsonl", other(2, **asked)), twice) == [(ROWS[2]["id"], "to 2")]
+    with pytest.raises(ValueError, match=r"line 1: 'What came before\?' with the answer 'jug' fits 4 rows"):
+        lmms_answers(samples(tmp_path / "b.jsonl", other(9, **asked)), twice)
+
+
+def test_a_question_within_another_is_not_taken_for_it(tmp_path: Path) -> None:
+    rows = [ALIKE[0] | {"question": "What came"}, ALIKE[1] | {"question": "What came before step 1?"}]
+    line = other(7, input="Now: What came before step 1?")
+    assert lmms_answers(samples(tmp_path / "a.jsonl", line), rows) == [(ROWS[1]["id"], "to 7")]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -156,11 +196,25 @@ def test_samples_of_lmms_eval_are_found_by_their_number(tmp_path: Path) -> None:
         ({"doc_id": 1, "target": "pick jug 0", "filtered_resps": ["x"]}, "give the --data and --config"),
         ({"doc_id": 0, "target": "pick jug 0", "filtered_resps": []}, "holds no text"),
         ({"doc_id": 0, "target": "pick jug 0"}, "holds no text"),
+        ({"doc_id": 0, "target": "pick jug 0", "doc": "text"}, "doc is .text.; an object"),
+        ({"doc_id": 0, "target": "pick jug 0", "doc": [1]}, "doc is .1.; an object"),
+        ({"doc_id": 0, "target": "pick jug 0", "doc": {"id": [1]}}, "holds no text"),
+        ({"doc_id": 0, "target": "pick jug 0", "doc": {"question": "Who?"}}, "'Who.' .* is none of the data set"),
+        ({"doc_id": True, "target": "pick jug 1"}, "doc_id is true"),
+        ({"doc_id": 10**400, "target": "pick jug 1"}, "doc_id is 10000"),
     ],
 )
 def test_a_sample_that_fits_no_row_names_its_line(line: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"line 1.*{message}"):
         lmms_answers(samples(tmp_path / "samples.jsonl", line), ROWS)
+
+
+def test_a_verdict_in_the_details_that_is_no_record_is_named(tmp_path: Path) -> None:
+    line = detail(ROWS[0])
+    line["metric"]["easg_relative"]["verdict"] = "6"
+    with pytest.raises(ValueError, match="clip0:1:before: verdict in the details is no JSON object"):
+        import_details([details(tmp_path, [line])], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_row_that_is_answered_twice_is_refused(tmp_path: Path) -> None:

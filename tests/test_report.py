@@ -150,7 +150,7 @@ def test_latex_has_a_block_for_each_kind_and_the_best_in_bold() -> None:
 def test_markdown_escapes_what_would_break_a_table() -> None:
     text = report.markdown([parse(json.dumps(a_result("a|b <script> `c`")).encode(), "x")])
     assert r"a\|b \<script\> \`c\`" in text
-    assert len(text.splitlines()[0].split("|")) == 10
+    assert len(text.splitlines()[0].split("|")) == 11
 
 
 def test_csv_has_every_digit_and_no_formula() -> None:
@@ -173,3 +173,198 @@ def test_the_command_writes_the_page_and_the_formats(
     assert Page((tmp_path / "r.html").read_text()).tables["score-table"][1]
     out = capsys.readouterr().out
     assert "| org/model (blind) |" in out and "paper's judge" in out
+
+
+# -- what does not stand for all of the data ---------------------------------------------------------------------------
+
+
+def partial(n: int = 3, of: int = 1807, name: str = "org/partial", **changed: Any) -> dict[str, Any]:
+    """A result of n clips, answered best, of data with `of` rows."""
+    data = a_result(name, {t: [10.0] * n for t in TYPES})
+    data["data"] = data["data"] | {"rows": of}
+    return data | {"unanswered": of - n * len(TYPES)} | changed
+
+
+def parsed(*results: dict[str, Any]) -> list[Result]:
+    return [parse(json.dumps(one).encode(), "x") for one in results]
+
+
+def terminal(results: list[Result]) -> str:
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=200)
+    console.print(report.table(results))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_n_of_all_rows_stands_beside_the_average_everywhere() -> None:
+    results = parsed(a_result("org/whole"), partial())
+    for text in (terminal(results), report.markdown(results), report.latex(results)):
+        assert "15 of 15" in text and "15 of 1,807" in text
+    rows = list(csv.DictReader(io.StringIO(report.to_csv(results))))
+    assert {row["model"]: (row["n_scored"], row["rows"]) for row in rows if row["type"] == "Avg."} == {
+        "org/whole": ("15", "15"),
+        "org/partial": ("15", "1807"),
+    }
+
+
+def test_a_partial_run_is_marked_and_said_and_never_the_best() -> None:
+    whole, lacking = a_result("org/whole"), partial()
+    results = parsed(whole, lacking)
+    average = f"{lacking['avg']['value']:.2f}"
+    assert f"{average}*" in terminal(results)
+    assert report.notes(results) == [
+        "* org/partial (narrations) is partial: 15 of 1,807 rows have a score (1,792 rows without an answer)"
+    ]
+    text = report.markdown(results)
+    assert rf"{average}\*" in text and r"\* org/partial (narrations) is partial: 15 of 1,807 rows" in text
+    assert r"\* org/whole" not in text
+    text = report.latex(results)
+    assert f"{average}$^{{*}}$" in text and r"$^{*}$ org/partial (narrations) is partial" in text
+    assert rf"\textbf{{{whole['avg']['value']:.2f}}}" in text and rf"\textbf{{{average}" not in text
+    rows = list(csv.DictReader(io.StringIO(report.to_csv(results))))
+    assert {row["model"]: row["partial"] for row in rows} == {
+        "org/whole": "",
+        "org/partial": "1,792 rows without an answer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"unanswered": 5, "video_errors": 5}, "5 rows without a video that can be read"),
+        ({"unanswered": 7, "video_errors": 5}, "5 rows without a video that can be read; 2 rows without an answer"),
+        ({"data": {"limit": 15}}, "a limit of 15 rows"),
+        ({"data": {"rows": 60}}, "45 rows that were not asked or not rated"),
+    ],
+)
+def test_each_way_to_lack_rows_has_its_reason(changed: dict[str, Any], reason: str) -> None:
+    data = a_result()
+    of_data = {"rows": 15 + changed.get("unanswered", 0)} | changed.pop("data", {})
+    data |= changed | {"data": data["data"] | of_data}
+    (one,) = parsed(data)
+    assert "; ".join(one.gaps) == reason
+
+
+def test_a_limit_above_all_rows_lacks_none() -> None:
+    data = a_result()
+    (one,) = parsed(data | {"data": data["data"] | {"limit": 1_000}})
+    assert one.gaps == ()
+
+
+def test_an_average_over_fewer_types_is_marked() -> None:
+    results = parsed(a_result(scores={"before": [9.0, 9.0], "after": [8.0, 9.0]}))
+    assert results[0].gaps == ("no scores of purpose, direct, indirect",)
+    assert f"{results[0].avg.value:.2f}*" in terminal(results)
+
+
+def test_two_judges_of_one_run_are_told_apart_everywhere(judged: Callable[..., Path]) -> None:
+    first = a_result()
+    key = "other True server, score greedy, easg-bench-1a2b3c4d"
+    judge = first["judge"] | {"key": key, "model": "org/other", "settings": {"engine": "server", "can_force": True}}
+    second = a_result(scorer=key, judge=judge)
+    results = parsed(first, second)
+    assert report.labels(results) == [
+        "org/model (narrations), judge org/judge",
+        "org/model (narrations), judge org/other",
+    ]
+    text = report.latex(results)
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
+    assert "can_force True, engine server" in text and "True server" not in text
+    text = report.markdown(results)
+    assert text.count("| Model |") == 2 and "org/judge (dist greedy" in text and "org/other (dist greedy" in text
+    assert "cannot be compared" in text
+
+
+def test_results_that_nothing_tells_apart_are_numbered() -> None:
+    assert report.labels(parsed(a_result(), a_result())) == [
+        "org/model (narrations), number 1",
+        "org/model (narrations), number 2",
+    ]
+
+
+def test_judges_that_differ_in_what_has_no_name_have_their_keys_hash() -> None:
+    keys = [f"judge bfloat16, paper seed {seed}, easg" for seed in (1, 2)]
+    results = parsed(*(a_result(scorer=key, judge=a_result()["judge"] | {"key": key}) for key in keys))
+    assert len(set(report.labels(results))) == 2 and "number" not in "".join(report.labels(results))
+
+
+def test_the_frames_are_part_of_the_name() -> None:
+    (one,) = parsed(a_result(kind="video", prompt="frames", frames="uniform:8"))
+    assert one.label == "org/model (frames, uniform:8)"
+
+
+def test_the_page_says_judge_mass_truth_and_what_is_missing_at_its_head(judged: Callable[..., Path]) -> None:
+    folder = judged("org/a")
+    path = folder / "scores.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"data": data["data"] | {"rows": 70}, "unanswered": 10}))
+    text = page([folder])[0]
+    head = text[: text.index('id="scores"')]
+    assert "<b>Judge</b>: org/judge" in head and f"{data['judge']['mass']:.3f}" in head
+    assert "It gives the ground truth" in head and f"before {data['calibration']['means']['before']:.2f}" in head
+    assert "is partial: 60 of 70 rows have a score (10 rows without an answer)" in head
+    assert "<td>60 of 70</td>" in text
+
+
+def test_what_needs_no_judge_stands_in_terminal_and_page(judged: Callable[..., Path]) -> None:
+    folder = judged("org/a", say=lambda text: "pick cup")
+    data = json.loads((folder / "scores.json").read_text())
+    (one,) = [read(folder / "scores.json")]
+    rows = {name: means for _, name, means in report.extras_rows([one, one])}
+    assert list(rows) == ["exact", "f1", "verb", "relation", "object"]
+    by_type = data["extras"]["match_f1"]
+    assert rows["f1"] == [by_type[t]["mean"] for t in (*TYPES, "all")]
+    assert rows["verb"][TYPES.index("purpose")] is None
+    text = page([folder])[0]
+    assert "Words in common with the ground truth" in text
+    found = Page(text).tables["extras-table"]
+    assert [float(v) for v in found[2]] == rows["f1"]
+
+
+def test_the_page_holds_no_folder_of_this_machine(judged: Callable[..., Path]) -> None:
+    folder = judged()
+    path = folder / "scores.json"
+    data = json.loads(path.read_text()) | {"model": "/home/john smith/private dir/mine"}
+    data["judge"]["model"], data["data"]["data"] = "/home/john smith/judges/small", "/home/john smith/private dir/ds"
+    data["scorer"] = data["judge"]["key"] = data["judge"]["key"].replace("org/judge", "/home/john smith/judges/small")
+    data["command"] = "/opt/secret/bin/easg-bench run --data '/home/john smith/private dir/ds' --judge org/j"
+    path.write_text(json.dumps(data))
+    lines = [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()]
+    with (folder / "verdicts.jsonl").open("a") as file:
+        for line in lines:
+            failed = {"score": None, "status": "judge_error", "raw": "no file /home/john smith/x/y"}
+            file.write(json.dumps(line | failed | {"judge": data["scorer"]}) + "\n")
+    run = Run(folder)
+    text = report.html([report.View.of(run, read(path))], list(easg_bench.load(run.config["data"])))
+    for word in ("/home", "john", "smith", "private", "secret", str(folder.parent)):
+        assert word not in text, word
+    assert "<title>EASG-Bench: mine (blind)</title>" in text
+
+
+def test_a_page_with_half_a_surrogate_pair_is_utf_8(
+    judged: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = judged(say=lambda text: "a \udca9 cup")
+    monkeypatch.setattr("sys.argv", ["easg-bench", "report", str(folder), "--html", str(tmp_path / "r.html")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert "a ? cup" in (tmp_path / "r.html").read_bytes().decode()
+
+
+def test_a_partial_run_is_submitted_only_on_request(
+    judged: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, board = judged(), tmp_path / "board"
+    board.mkdir()
+    path = folder / "scores.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"data": data["data"] | {"limit": data["data"]["rows"]}}))
+    for extra, code in (([], 2), (["--partial"], 0)):
+        monkeypatch.setattr("sys.argv", ["easg-bench", "submit", str(folder), "--to", str(board), *extra])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert (ended.value.code or 0) == code
+        assert len(list(board.rglob("scores.json"))) == (not code)
+    assert "is partial: 60 of 60 rows have a score (a limit of 60 rows)" in capsys.readouterr().err

@@ -27,13 +27,15 @@ from scripted import Scripted
 
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.benchmarks.easg.rubrics import OURS
-from videoqa.files import Lines, write_json, write_text
+from videoqa.files import Lines, whole, write_json, write_text
 from videoqa.judge import Judge
 from videoqa.reply import Verdict
 from videoqa.rows import revision, sample
 from videoqa.runs import Run, RunMismatch, answer_rows, judge_rows, result
 from videoqa.scorer import Item
 from videoqa.store import VerdictStore, line_of, prompt_hash, rate_once, verdict_of
+
+ROOT = Path(__file__).resolve().parents[1]
 
 HERE = Path(__file__).parent
 STRANGE = "é “quoted” 🥄 a\u2028b c\ud800d 做饭"  # U+2028 ends a line for some; the lone surrogate is no UTF-8
@@ -175,7 +177,7 @@ print(sys.stdout.encoding, sys.getfilesystemencoding())
     assert process.returncode == 0 and "utf" not in said.lower(), said
     assert Lines(folder / "child.jsonl").read() == [{"id": STRANGE}]
     assert json.loads((folder / "child.json").read_text("ascii")) == {"id": STRANGE}
-    assert (folder / "child.txt").read_text("utf-8", "surrogatepass") == STRANGE
+    assert (folder / "child.txt").read_text("utf-8") == STRANGE.encode("utf-8", "replace").decode()
     assert (folder / "child.jsonl").read_bytes().count(b"\n") == 1
 
 
@@ -206,6 +208,36 @@ def test_nothing_is_left_of_a_file_that_could_not_be_named(tmp_path: Path, monke
     with pytest.raises(OSError, match=r"No space left on device: .*report\.html"):
         write_text(tmp_path / "report.html", "text")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_cleared_by_the_next_that_writes_the_same(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys
+from pathlib import Path
+from videoqa.files import whole, write_text
+Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] == "text":
+    write_text(Path(sys.argv[1]), "half")
+with whole(Path(sys.argv[1])) as fresh:
+    fresh.mkdir()
+"""
+    for kind in ("text", "folder"):
+        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / kind), kind], cwd=ROOT, timeout=60)
+        assert done.returncode == -9
+    mine = tmp_path / f".text.part-{os.getppid()}-abc"  # of a process that runs
+    others = tmp_path / ".texts.part-1-abc"
+    for path in (mine, others):
+        path.write_text("x")
+    assert len(list(tmp_path.iterdir())) == 4
+    write_text(tmp_path / "text", "whole")
+    with whole(tmp_path / "folder") as fresh:
+        fresh.mkdir()
+    assert {path.name for path in tmp_path.iterdir()} == {"text", "folder", mine.name, others.name}
+
+
+def test_a_file_is_utf_8_whatever_its_text(tmp_path: Path) -> None:
+    write_text(tmp_path / "report.html", "caf\u00e9 \ud83d and \udca9")
+    assert (tmp_path / "report.html").read_bytes().decode() == "caf\u00e9 ? and ?"
 
 
 # -- a run ------------------------------------------------------------------------------------------------------------

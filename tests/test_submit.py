@@ -144,6 +144,9 @@ def test_a_folder_takes_submissions_as_well(tmp_path: Path, judged: Callable[...
     [
         ("/home/me/models/mine", "mine"),
         ("build/models/mine", "mine"),
+        ("john smith/private dir/run1", "run1"),
+        ("file:///home/me/private/mine", "mine"),
+        (r"C:\Users\me\models\mine", "mine"),
         ("/home/me/m float32, dist", "m float32, dist"),
         ("easg-bench run --model=/data/x/y --out runs/mine", "easg-bench run --model=y --out runs/mine"),
         ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),

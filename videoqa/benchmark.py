@@ -50,6 +50,7 @@ class Extras:
     names: tuple[str, ...]
     of: Callable[[Row, Mapping[str, Any]], Mapping[str, float]]
     of_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    title: str = "Without a judge"  # of their table
 
     def named(self, way: str) -> tuple[str, ...]:
         """The names of the figures that rows asked in this way can have."""
@@ -89,7 +90,7 @@ class Track:
     name: str  # "easg-bench"; also the name of its leaderboard tab and, with underscores, of its lighteval tasks
     title: str  # "EASG-Bench"; the `pretty_name` of its data's card begins with it
     prefix: str  # of its figures in lighteval's tables: "easg"
-    repo: str  # the dataset: a folder beside you or a Hub repo
+    repo: str  # the dataset where none is named: a folder beside you, or ORG/NAME on the Hub
     types: tuple[str, ...]  # question types, the columns of its tables
     load: Callable[[str, str], list[Row]]  # (folder or repo, config) -> checked rows
     ways: Mapping[str, Way]  # values of --prompt

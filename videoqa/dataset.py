@@ -8,11 +8,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from datasets import Dataset, Features, List, Value, load_dataset
+from datasets import Dataset, Features, LargeList, List, Value, load_dataset
 from datasets.exceptions import DatasetsError
 
 from videoqa.errors import UserError
+from videoqa.rows import HUB_NAME
+
+PLACES = "--data FOLDER, a folder that `python -m builder build` wrote, or --data ORG/NAME, a dataset on the Hub"
 
 FEATURES = Features(
     {
@@ -47,36 +51,67 @@ def load(path_or_repo: str | Path, config: str, configs: Mapping[str, Features],
     """The rows of one of `configs`, from a folder that the builder wrote or from a Hub repo.
 
     A folder is read into memory and past the cache of `datasets`, which would go on serving the rows of a file that
-    was rewritten in place, or of another folder of the same name. Raises UserError where the columns differ from
-    configs[config]: `datasets` itself fills a missing one with None and says nothing.
+    was rewritten in place, or of another folder of the same name. A name that is neither a folder nor ORG/NAME is
+    looked up nowhere, since the cache would answer it with whatever was once loaded under that name. Raises UserError
+    where the columns differ from configs[config]: `datasets` itself fills a missing one with None and says nothing.
     """
     if config not in configs:
         raise UserError(f"config {config!r}: the configs are {', '.join(configs)}")
+    where = f"{path_or_repo}, config {config}"
+    is_folder = Path(path_or_repo).is_dir()
+    if not is_folder and not HUB_NAME.fullmatch(str(path_or_repo)):
+        kind = "a file, and no folder" if Path(path_or_repo).is_file() else "no such folder here"
+        raise FileNotFoundError(f"{path_or_repo}: {kind}. Give {PLACES}")
     try:
-        if Path(path_or_repo).is_dir():
+        if is_folder:
             with tempfile.TemporaryDirectory() as cache:
                 data = load_dataset(str(path_or_repo), config, split=split, cache_dir=cache, keep_in_memory=True)
         else:
             data = load_dataset(str(path_or_repo), config, split=split)
     except (FileNotFoundError, ConnectionError) as error:
+        if is_folder:
+            raise UserError(f"{path_or_repo}: this folder holds no data ({error}). Give {PLACES}") from error
         raise FileNotFoundError(
             f"{path_or_repo}: no such folder here, and no dataset of this name to be had from the Hub ({error})"
         ) from error
-    except DatasetsError as error:
-        raise UserError(
-            f"{path_or_repo}, config {config}: not a dataset of the builder: {error.__cause__ or error}"
-        ) from error
-    _check_features(data.features, configs[config], f"{path_or_repo}, config {config}")
-    return data
+    except (DatasetsError, ValueError) as error:  # ValueError: another config or split than the builder's
+        raise UserError(f"{where}: not a dataset of the builder: {error.__cause__ or error}. Give {PLACES}") from error
+    return _of_features(data, configs[config], where)
 
 
-def _check_features(found: Features, wanted: Features, where: str) -> None:
+def _of_features(data: Dataset, wanted: Features, where: str) -> Dataset:
+    """The rows with exactly the columns that are wanted. Raises UserError where theirs are others."""
+    found = data.features
     wrong = [f"{name} is missing" for name in wanted if name not in found]
     wrong += [f"{name} is unknown" for name in found if name not in wanted]
     wrong += [
         f"{name} is {found[name]}, not {wanted[name]}"
         for name in wanted
-        if name in found and found[name] != wanted[name]
+        if name in found and not _alike(found[name], wanted[name])
     ]
     if wrong:
         raise UserError(f"{where}: these are not the columns of this version: {'; '.join(wrong)}")
+    if found == wanted:
+        return data
+    try:
+        return data.select_columns(list(wanted)).cast(wanted, keep_in_memory=True)
+    except (ValueError, TypeError) as error:  # arrow's: 2.5 is no whole number
+        raise UserError(f"{where}: these are not the columns of this version: {error}") from error
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    """Whether values of the one kind can be the other's: what pandas writes back has large strings, whole numbers as
+    floats where some are missing, lists of no fixed length, and no type where all are missing."""
+    if isinstance(wanted, Value):
+        if not isinstance(found, Value):
+            return False
+        also = {"string": ("large_string",), "int32": ("int64", "float64")}.get(wanted.dtype, ())
+        return found.dtype in (wanted.dtype, "null", *also)
+    if isinstance(found, Value):
+        return found.dtype == "null"
+    if isinstance(wanted, dict):
+        same = isinstance(found, dict) and found.keys() == wanted.keys()
+        return same and all(_alike(found[key], wanted[key]) for key in wanted)
+    if isinstance(found, LargeList):
+        return _alike(found.feature, wanted.feature)
+    return isinstance(found, List) and found.length in (wanted.length, -1) and _alike(found.feature, wanted.feature)

@@ -7,7 +7,9 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -51,7 +53,7 @@ class Lines:
             if missing := [key for key in self.keys if key not in record]:
                 raise UserError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
             for key, kind in self.kinds.items():
-                if key in record and not isinstance(record[key], kind):
+                if key in record and not (isinstance(record[key], kind) and _usable(record[key])):
                     raise UserError(f"{self.path}, line {number}: {key} cannot be {record[key]!r}"[:300])
             records.append(record)
         return records
@@ -79,6 +81,14 @@ class Lines:
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
 
 
+def _usable(value: Any) -> bool:
+    """Whether the value, where it is a number, can be reckoned with."""
+    try:
+        return not isinstance(value, bool) and (not isinstance(value, int | float) or math.isfinite(value))
+    except OverflowError:  # a number of 400 digits
+        return False
+
+
 def record_in(line: bytes) -> dict[str, Any] | None:
     """The JSON object in a line; None if it is none."""
     try:
@@ -96,9 +106,11 @@ def write_json(path: Path, data: Any) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write beside and rename, so that the file is always whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    for part in abandoned(path, "part"):
+        part.unlink(missing_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.part-{os.getpid()}-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:  # half a surrogate pair is no UTF-8
             file.write(text)
         Path(name).chmod(0o644)
         Path(name).replace(path)
@@ -107,6 +119,23 @@ def write_text(path: Path, text: str) -> None:
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def abandoned(target: Path, kind: str) -> list[Path]:
+    """What a process that was killed left beside `target`, named .<target>.<kind>-<its id>, sorted."""
+    name = re.compile(rf"\.{re.escape(target.name)}\.{kind}-(\d{{1,9}})(-\w+)?")
+    paths = target.parent.iterdir() if target.parent.is_dir() else ()
+    return sorted(path for path in paths if (of := name.fullmatch(path.name)) and not _runs(int(of[1])))
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # another user's; no process id
+        return True
+    return True
 
 
 def short_hash(text: str) -> str:
@@ -118,6 +147,8 @@ def short_hash(text: str) -> str:
 def whole(out: Path) -> Iterator[Path]:
     """A folder beside `out` that becomes `out` once everything is in it."""
     fresh = out.with_name(f".{out.name}.new-{os.getpid()}")
+    for left in abandoned(out, "new"):
+        shutil.rmtree(left, ignore_errors=True)
     try:
         yield fresh
         fresh.replace(out)

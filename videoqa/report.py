@@ -12,22 +12,26 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from videoqa.benchmark import AVERAGE, Published, ScorerOptions, Track, track
 from videoqa.errors import UserError
+from videoqa.files import short_hash
+from videoqa.folders import command_without_folders, without_folders
 from videoqa.rating import calibration, scored
 from videoqa.reply import Verdict
-from videoqa.results import Result, Summary
+from videoqa.results import Result, Summary, describe_judge
 from videoqa.rows import Row
 from videoqa.runs import Run
 from videoqa.scores import Comparison, compare
 
 LOWEST = 20
-COUNTS = (("n", "n"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean", "mean"))
+GOOD_MASS = 0.9  # below, a judge's scores mean little
+MARK = "*"  # behind an average that does not stand for all of the data
+COUNTS = (("scored", "n_scored"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean", "mean"))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -41,8 +45,61 @@ def track_of(results: Sequence[Result]) -> Track:
     return track(names[0])
 
 
+def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The results by group, in the order of their first ones: only scores of one group can be compared."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.group, []).append(result)
+    return groups
+
+
+def labels(results: Sequence[Result]) -> list[str]:
+    """What each is called where all of them stand together: its label and, where others have the same, what tells it
+    apart: the judge's model, all of the judge, the data, else its number."""
+    told_apart: tuple[Callable[[Result], str], ...] = (
+        lambda result: f"judge {describe_judge(result).partition(' (')[0]}",
+        lambda result: f"judge {describe_judge(result)}",
+        lambda result: f"data {result.data.revision}",
+        lambda result: f"judge {short_hash(result.scorer)}",
+    )
+    names = [result.label for result in results]
+    for tell in told_apart:
+        alike: dict[str, set[str]] = {}
+        for name, result in zip(names, results, strict=True):
+            alike.setdefault(name, set()).add(tell(result))
+        names = [
+            f"{result.label}, {tell(result)}" if len(alike[name]) > 1 else name
+            for name, result in zip(names, results, strict=True)
+        ]
+    return [f"{n}, number {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+
+
+def notes(results: Sequence[Result]) -> list[str]:
+    """Why the averages with a mark do not stand for all of the data, a line for each."""
+    return [
+        f"{MARK} {label} is partial: {result.coverage} rows have a score ({'; '.join(result.gaps)})"
+        for label, result in zip(labels(results), results, strict=True)
+        if result.gaps
+    ]
+
+
+def about(results: Sequence[Result]) -> list[str]:
+    """Judge and data of the results of one group, a line for each."""
+    one, lines = results[0], []
+    where = ", ".join(dict.fromkeys(str(result.data.data) for result in results))
+    lines.append(f"judge: {describe_judge(one)}")
+    masses = [result.judge.mass for result in results if result.judge is not None and result.judge.mass is not None]
+    if masses:
+        lines.append(f"mass on the allowed scores: {min(masses):.3f} (below {GOOD_MASS:g} the scores mean little)")
+    if one.calibration is not None and one.calibration.means:
+        means = ", ".join(f"{name} {mean:.2f}" for name, mean in one.calibration.means.items())
+        lines.append(f"it gives the ground truth: {means}")
+    lines.append(f"data: {where}, config {one.data.config}, revision {one.data.revision}, {one.data.rows:,} rows")
+    return lines
+
+
 def table(results: Sequence[Result]) -> Any:
-    """The runs' scores with intervals and counts, and the published rows, as a rich table."""
+    """The scores of one group with intervals and counts, and the published rows, as a rich table."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -51,16 +108,60 @@ def table(results: Sequence[Result]) -> Any:
     shown.add_column("")
     for name in of_track.columns:
         shown.add_column(name, justify="right")
-    for result in results:
+    for label, result in zip(labels(results), results, strict=True):
         columns = [result.column(name) for name in of_track.columns]
-        cells = (f"{_number(c)}\n{_interval(c)}".strip() for c in columns)
-        shown.add_row(escape(result.label), *cells, style="bold")
+        cells = [f"{_number(c)}\n{_interval(c)}".strip() for c in columns]
+        cells[-1] = f"{_marked(result)}\n{_interval(result.avg)}".strip()
+        shown.add_row(escape(label), *cells, style="bold")
         for title, key in COUNTS:
-            shown.add_row(f"  {title}", *(_count(c, key) for c in columns))
+            counts = [_count(c, key) for c in columns]
+            counts[-1] = result.coverage if key == "n_scored" else counts[-1]
+            shown.add_row(f"  {title}", *counts)
         shown.add_section()
     for row in main_rows(of_track):
         name = f"{row.model} ({', '.join(filter(None, (row.kind, row.judge)))})"
         shown.add_row(name, *published_cells(row, of_track.columns), style="dim")
+    return shown
+
+
+def extras_rows(results: Sequence[Result]) -> list[tuple[str, str, list[float | None]]]:
+    """What is known without a judge: run, figure, and its mean by type and over all rows. Each run once, however many
+    judges rated it."""
+    of_track = track_of(results)
+    if of_track.extras is None:
+        return []
+    rows, seen = [], []
+    for result in results:
+        key = (result.label, result.data.revision, result.extras)
+        if key in seen:
+            continue
+        seen.append(key)
+        for name in of_track.extras.names:
+            if by_type := result.extras.get(name):
+                means = [by_type.get(kind, {}).get("mean") for kind in (*of_track.types, "all")]
+                rows.append((result.label, name.partition("_")[2].replace("_", " ") or name, means))
+    return rows
+
+
+def extras_table(results: Sequence[Result]) -> Any:
+    """The figures that need no judge, as a rich table; None where there are none."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    rows, of_track = extras_rows(results), track_of(results)
+    if not rows or of_track.extras is None:
+        return None
+    shown = Table(title=f"{of_track.extras.title} (no judge needed; 0 to 1)")
+    shown.add_column("")
+    for name in (*of_track.types, "all rows"):
+        shown.add_column(name, justify="right")
+    before = None
+    for label, name, means in rows:
+        if label != before and rows[0][0] != rows[-1][0]:
+            shown.add_section()
+            shown.add_row(escape(label), style="bold")
+        before = label
+        shown.add_row(f"  {name}", *("-" if mean is None else f"{mean:.2f}" for mean in means))
     return shown
 
 
@@ -94,6 +195,8 @@ def beside(results: Sequence[Result]) -> Any:
         summaries = [result.column(name) for name in types]
         known = [s.value for s in summaries if s is not None and s.value is not None]
         avg = f"{sum(known) / len(known):.2f}" if len(known) == len(types) else "-"
+        lacks_rows = any(not gap.startswith("no scores of") for gap in result.gaps)
+        avg += MARK if avg != "-" and lacks_rows else ""
         means = [result.extras.get(name, {}).get("all", {}).get("mean") for name in names]
         cells = ["" if mean is None else f"{mean:.3f}" for mean in means]
         shown.add_row(escape(result.label), *map(_number, summaries), avg, *cells, style="bold")
@@ -105,37 +208,57 @@ def beside(results: Sequence[Result]) -> Any:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """A GitHub table of the runs."""
-    columns = track_of(results).columns
-    lines = [["Model", "Kind", *columns], ["---", "---", *("---:" for _ in columns)]]
-    for result in results:
-        cells = (f"{_number(c)} {_interval(c)}".strip() for c in map(result.column, columns))
-        lines.append([_markdown(result.label), result.kind, *cells])
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n" + _judges(results)
+    """A GitHub table of each group of the runs."""
+    of_track = track_of(results)
+    columns, tables = of_track.columns, []
+    for of_group in grouped(results).values():
+        lines = [["Model", "Kind", *columns, "Scored"], ["---", "---", *("---:" for _ in (*columns, "Scored"))]]
+        for label, result in zip(labels(of_group), of_group, strict=True):
+            cells = [f"{_number(c)} {_interval(c)}".strip() for c in map(result.column, columns)]
+            cells[-1] = _markdown(f"{_marked(result)} {_interval(result.avg)}".strip())
+            lines.append([_markdown(label), result.kind, *cells, result.coverage])
+        text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+        below = [f"{of_track.measure.title} with 95% interval.", *about(of_group), *notes(of_group)]
+        tables.append(text + "".join(f"\n{_markdown(without_folders(line))}\n" for line in below))
+    return "\n".join([*tables, *_several(results)])
 
 
 def latex(results: Sequence[Result]) -> str:
-    """A table in the form of the paper's Table 2: one block for each kind of model, the best of each column bold.
-    Needs the package booktabs."""
-    columns = track_of(results).columns
+    """A table in the form of the paper's Table 2 for each group: one block for each kind of model, the best of each
+    column bold, runs that are partial left aside. Needs the package booktabs."""
+    tables = [_tabular(of_group, track_of(results)) for of_group in grouped(results).values()]
+    return "\n".join([*tables, *(f"% {line}" for line in _several(results))])
+
+
+def _tabular(results: Sequence[Result], of_track: Track) -> str:
+    columns = of_track.columns
     best = {}
     for name in columns:
-        values = [s.value for r in results if (s := r.column(name)) and s.value is not None]
-        best[name] = max(values, default=None) if len({r.group for r in results}) == 1 else None
-    lines = [r"\begin{tabular}{l" + "c" * len(columns) + "}", r"\toprule"]
-    lines.append(" & ".join(["Model", *columns]) + r" \\")
+        values = [s.value for r in results if (s := r.column(name)) and s.value is not None and not r.gaps]
+        best[name] = max(values, default=None)
+    lines = [f"% {line}" for line in (f"{of_track.measure.title} with 95% interval", *about(results))]
+    lines = [without_folders(line) for line in lines]
+    lines += [r"\begin{tabular}{l" + "c" * (len(columns) + 1) + "}", r"\toprule"]
+    lines.append(" & ".join(["Model", *columns, "Scored"]) + r" \\")
+    names = dict(zip(map(id, results), labels(results), strict=True))
     for kind in dict.fromkeys(result.kind for result in results):
         lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{\textit{{{kind}}}}} \\")
+        lines.append(rf"\multicolumn{{{len(columns) + 2}}}{{l}}{{\textit{{{kind}}}}} \\")
         for result in (r for r in results if r.kind == kind):
             cells = []
             for name in columns:
                 summary = result.column(name)
-                bold = summary is not None and summary.value is not None and summary.value == best[name]
-                cells.append(rf"\textbf{{{_number(summary)}}}" if bold else _number(summary))
-            lines.append(" & ".join([_latex(result.label), *cells]) + r" \\")
-    comments = (f"% {line}" for line in _judges(results).splitlines())
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *comments, ""])
+                value = summary.value if summary is not None else None
+                number = _number(summary)
+                number += r"$^{*}$" if name == AVERAGE and result.gaps else ""
+                bold = value is not None and value == best[name] and not result.gaps
+                cells.append(rf"\textbf{{{number}}}" if bold else number)
+            lines.append(" & ".join([_latex(names[id(result)]), *cells, result.coverage]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    for note in notes(results):
+        text = _latex(note.removeprefix(MARK).strip())
+        lines.append(rf"\par{{\footnotesize $^{{*}}$ {text}}}")
+    return "\n".join([*lines, ""])
 
 
 def to_csv(results: Sequence[Result]) -> str:
@@ -144,14 +267,17 @@ def to_csv(results: Sequence[Result]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     fields = [name for name in Summary.model_fields if not name.endswith("interval")]
     ends = ["mean_low", "mean_high", "value_low", "value_high"]
-    writer.writerow(["model", "kind", "prompt", "frames", "type", *fields, *ends, "data", "judge"])
+    about_data = ["data", "rows", "limit", "unanswered", "partial"]
+    writer.writerow(["model", "kind", "prompt", "frames", "type", *fields, *ends, *about_data, "judge"])
     for result in results:
         for name in track(result.track).columns:
             if (summary := result.column(name)) is not None:
                 values = [getattr(summary, field) for field in fields]
                 intervals = [*(summary.mean_interval or (None, None)), *(summary.interval or (None, None))]
-                about = [result.name, result.kind, result.prompt, result.frames, name]
-                row = [*about, *values, *intervals, result.data.revision, result.scorer]
+                what = [result.name, result.kind, result.prompt, result.frames, name]
+                data, gaps = result.data, "; ".join(result.gaps)
+                of_data = [data.revision, data.rows, data.limit, result.unanswered, gaps]
+                row = [*what, *values, *intervals, *of_data, result.scorer]
                 writer.writerow([_cell(value) for value in row])
     return buffer.getvalue()
 
@@ -161,14 +287,15 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
-def _judges(results: Sequence[Result]) -> str:
-    """The groups that the runs are in; scores of two groups cannot be compared."""
-    groups = list(dict.fromkeys(result.group for result in results))
-    title = track_of(results).measure.title
-    lines = [f"{title} with 95% interval. Judge: {group}\n" for group in groups]
-    if len(groups) > 1:
-        lines.append("These are several judges or data sets: their scores cannot be compared.\n")
-    return "".join(lines)
+def _several(results: Sequence[Result]) -> list[str]:
+    """The warning where scores stand beside each other that cannot be compared."""
+    several = "These are several judges or data sets: their scores cannot be compared.\n"
+    return [several] if len(grouped(results)) > 1 else []
+
+
+def _marked(result: Result) -> str:
+    """The average, with the mark of one that does not stand for all of the data."""
+    return f"{_number(result.avg)}{MARK if result.gaps and result.avg.value is not None else ''}"
 
 
 def _number(summary: Summary | None) -> str:
@@ -291,10 +418,10 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    groups = list(dict.fromkeys(view.result.group for view in views))
-    if len({view.label for view in views}) < len(views):  # told apart by their judges
-        views = [replace(v, label=f"{v.label}, {v.result.scorer}") for v in views]
-    of_track = track_of([view.result for view in views])
+    results = [view.result for view in views]
+    views = [replace(view, label=label) for view, label in zip(views, labels(results), strict=True)]
+    of_track = track_of(results)
+    environment.filters |= {"without_folders": without_folders, "command": command_without_folders}
     columns = of_track.columns
     ends = [s.interval[1] for v in views for c in columns if (s := v.result.column(c)) and s.interval]
     values = [s.value for v in views for c in columns if (s := v.result.column(c)) and s.value is not None]
@@ -310,7 +437,12 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
         published_cells=published_cells,
         top=20 * (1 + int(max([100.0, *ends, *values]) / 20)),  # of the chart's axis
         differences=[(view, difference(view, views[0], rows)) for view in views[1:]],
-        groups=groups,
+        groups=grouped(results),
+        describe_judge=describe_judge,
+        notes=notes(results),
+        extras=extras_rows(results),
+        good_mass=GOOD_MASS,
+        mark=MARK,
         samples=samples(views, rows),
         readings=4,
         limit=LOWEST,

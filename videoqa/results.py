@@ -31,6 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from videoqa.benchmark import AVERAGE, track
 from videoqa.characters import first_unseen
 from videoqa.errors import UserError
+from videoqa.folders import without_folders
 
 FORMAT = 2
 FORMATS = (1, 2)  # that can be read
@@ -96,12 +97,20 @@ class Data(_Part):
     rows: Count
 
 
+def _reckonable(settings: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(settings, allow_nan=False)
+    except ValueError:
+        raise ValueError("holds a number that is none (NaN or Infinity)") from None
+    return settings
+
+
 class Judge(_Part):
     """Who gave the scores, and everything that moves them; `key` is all of it in one line."""
 
     key: Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]
     model: Name
-    settings: Annotated[dict[Short, Any], Field(max_length=50)]
+    settings: Annotated[dict[Short, Any], Field(max_length=50), AfterValidator(_reckonable)]
     mode: Name
     sampling: Name
     reading: Name
@@ -178,13 +187,36 @@ class Result(_Part):
     @property
     def name(self) -> str:
         """The model without the folder that it was loaded from; a Hub id stays as it is."""
-        folder = self.model.startswith(("/", ".", "~")) or self.model.count("/") > 1
-        return (PurePosixPath(self.model).name if folder else "") or self.model
+        return _named(self.model)
 
     @property
     def label(self) -> str:
-        """How a run is called in tables: "SmolLM2-135M-Instruct (blind)"."""
-        return f"{self.name} ({self.prompt})"
+        """How a run is called in tables: "SmolLM2-135M-Instruct (blind)", "Qwen2.5-VL-7B (frames, uniform:8)"."""
+        frames = f", {self.frames if len(self.frames) <= 30 else self.frames[:27] + '...'}" if self.frames else ""
+        return f"{self.name} ({self.prompt}{frames})"
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What the average leaves out, in words; empty for a run with a score for all that it could score."""
+        gaps = []
+        if self.data.limit is not None and self.data.limit <= self.data.rows:
+            gaps.append(f"a limit of {self.data.limit:,} rows")
+        if self.video_errors:
+            gaps.append(f"{self.video_errors:,} rows without a video that can be read")
+        if others := self.unanswered - self.video_errors:
+            gaps.append(f"{others:,} rows without an answer")
+        if self.avg.errors:
+            gaps.append(f"{self.avg.errors:,} rows that the judge failed to rate")
+        if self.types_missing:
+            gaps.append(f"no scores of {', '.join(self.types_missing)}")
+        elif (rest := self.data.rows - self.unanswered - self.avg.n) > 0:
+            gaps.append(f"{rest:,} rows that were not asked or not rated")
+        return tuple(gaps)
+
+    @property
+    def coverage(self) -> str:
+        """How many of the data's rows have a score: "30 of 1,807"."""
+        return f"{self.avg.n_scored:,} of {self.data.rows:,}"
 
     @property
     def group(self) -> str:
@@ -194,6 +226,25 @@ class Result(_Part):
     def column(self, name: str) -> Summary | None:
         """One type's summary, or that of the average."""
         return self.avg if name == AVERAGE else self.types.get(name)
+
+
+def _named(model: str) -> str:
+    """A model without its folder."""
+    path = model.replace("\\", "/")
+    is_folder = path.startswith(("/", ".", "~", "file:")) or path[1:3] == ":/" or path.count("/") > 1
+    is_folder |= "/" in path and " " in path
+    return (PurePosixPath(path).name if is_folder else "") or model
+
+
+def describe_judge(result: Result) -> str:
+    """Who gave the scores, for people: each setting with its name. What tells two judges apart is `Result.scorer`."""
+    judge = result.judge
+    if judge is None or not judge.settings:
+        return without_folders(result.scorer)
+    settings = ", ".join(f"{name} {value}" for name, value in sorted(judge.settings.items()))
+    reading = "" if judge.reading == "ours" else f", {judge.reading} reading"
+    how = f"{judge.mode} {judge.sampling}{reading}, rubric {judge.rubric}"
+    return f"{_named(judge.model)} ({how}; {without_folders(settings)})"
 
 
 def _same(where: str, found: float | None, expected: float | None, what: str) -> None:

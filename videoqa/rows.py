@@ -10,6 +10,8 @@ from typing import Any, TypedDict
 from videoqa.errors import UserError
 from videoqa.files import short_hash
 
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # ORG/NAME, as a dataset on the Hub is called
+
 
 class Evidence(TypedDict):
     """What grounds a question: one object in one frame."""

@@ -25,10 +25,15 @@ class Sampling:
     def __post_init__(self) -> None:
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in asdict(self).values())
         whole = isinstance(self.seed, int) and isinstance(self.max_new_tokens, int)
-        if not numbers or not whole or not (self.temperature > 0 and 0 < self.top_p <= 1 and self.max_new_tokens >= 1):
+        if (
+            not numbers
+            or not whole
+            or not (0 < self.temperature <= 100 and 0 < self.top_p <= 1 and 1 <= self.max_new_tokens <= 1_000_000)
+            or abs(self.seed) >= 2**63
+        ):
             raise UserError(
-                "sampling needs a temperature above 0, a top_p above 0 and up to 1, a whole seed and at least 1 new "
-                f"token; it is {asdict(self)}"
+                "sampling needs a temperature above 0 and up to 100, a top_p above 0 and up to 1, a whole seed below "
+                f"2^63 and 1 to 1,000,000 new tokens; it is {str(asdict(self))[:200]}"
             )
 
 

@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import math
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -214,7 +215,7 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
     about = {"mass": math.fsum(masses) / len(masses) if masses else None, "low_mass": sum(m < MIN_MASS for m in masses)}
     errors = [answers.get(row["id"], NOT_ASKED)["error"] for row in rows]
     answered = {name: line for name, line in answers.items() if line["error"] is None}
-    command = " ".join(" ".join(sys.argv).split())
+    command = " ".join(shlex.join(sys.argv).split())
     way = of_track.ways.get(run.config["prompt"])
     return {
         "format": results.FORMAT,

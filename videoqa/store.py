@@ -51,12 +51,14 @@ class VerdictStore:
     def __init__(self, folder: str | Path, judge: str) -> None:
         self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl", kinds=VERDICT_KINDS | {"prompt": str})
         self._known: dict[str, Verdict] = {}
-        for line in self._lines.read():
+        for number, line in enumerate(self._lines.read(), 1):
             if line.get("format", STORE_FORMAT) != STORE_FORMAT:
                 raise UserError(
                     f"{self._lines.path} was written by a newer easg-bench (format {line['format']}, this one reads "
                     f"{STORE_FORMAT}): update, or give another --store"
                 )
+            if "prompt" in line and not {"score", "status"} <= set(line):
+                raise UserError(f"{self._lines.path}, record {number}: a verdict needs score and status")
             if "prompt" in line and line.get("status") == "ok":  # older versions kept unreadable replies as well
                 self._known[line["prompt"]] = verdict_of(line)
         if not self._lines.path.exists():

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from videoqa.benchmark import AVERAGE, track
 from videoqa.errors import UserError
+from videoqa.folders import command_without_folders, without_folders
 from videoqa.reply import Verdict
 from videoqa.results import FORMAT, Result, parse
 
@@ -33,19 +34,16 @@ METRIC_TYPES = {"relative": "relative_score"}  # as model cards call a measure, 
 MAX_ROWS = 20_000
 MAX_ANSWERS_BYTES = 50_000_000  # unpacked; the five types of EASG-Bench take about 1 MB
 
-# The folders of a path such as /home/me/models/mine or build/models/mine; none of "Qwen/Qwen3-8B", "http://host/v1/x".
-_FOLDERS = re.compile(r"(?<![\w.:/~-])(?:[\w.~-]*/){2,}(?=[\w.])")
-
 
 def published(result: dict[str, Any]) -> bytes:
     """The bytes of the result file as others get them: folders of this machine are cut from every text, as in
     /home/me/models/mine -> mine."""
 
-    def clean(value: Any) -> Any:
+    def clean(value: Any, key: str = "") -> Any:
         if isinstance(value, str):
-            return _FOLDERS.sub("", " ".join(value.split()))
+            return (command_without_folders if key == "command" else without_folders)(" ".join(value.split()))
         if isinstance(value, Mapping):
-            return {k: clean(v) for k, v in value.items()}
+            return {k: clean(v, k) for k, v in value.items()}
         return [clean(v) for v in value] if isinstance(value, list | tuple) else value
 
     return (json.dumps(clean(result), indent=2, ensure_ascii=True) + "\n").encode()

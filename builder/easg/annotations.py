@@ -14,7 +14,7 @@ from typing import Any
 
 from builder.easg.questions import THRESHOLD, candidates
 from builder.easg.records import STAGES, Action, Box, Clip, Graph
-from builder.inputs import as_number, as_text, as_whole, field, read_object, refuse, show
+from builder.inputs import as_index, as_number, as_text, as_whole, field, read_object, refuse, show
 
 USUAL_NAMES = {  # of the input files, by what is in them
     "annotations": "EASG_unict_master_final.json",
@@ -188,9 +188,10 @@ def _votes(raw: Any, clip: Clip, where: str, warnings: Counter[str]) -> dict[int
     known = {index for index, _ in candidates(clip)}
     votes = {}
     for key, value in raw.items():
-        if not (key.isascii() and key.isdecimal()):
+        index = as_index(key)
+        if index is None:
             refuse(where, f"a vote is for a graph index, a whole number from 1, not {show(key)}")
-        index, score = int(key), as_number(value, f"{where}: graph {key}: score")
+        score = as_number(value, f"{where}: graph {key}: score")
         if score < 0:
             refuse(f"{where}: graph {key}", f"a score is between 0 and 1, not {score:g}")
         if index not in known:

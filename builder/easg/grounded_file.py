@@ -18,7 +18,7 @@ from typing import Any
 
 from builder.easg.grounding import plain
 from builder.easg.records import FPS
-from builder.inputs import LARGEST, as_number, as_text, field, read_object, refuse, show
+from builder.inputs import as_index, as_number, as_text, field, read_object, refuse, show
 from easg_bench import QA, TYPES, Evidence
 
 ACTION_TYPES = tuple(kind for kind in TYPES if kind != "purpose")
@@ -66,7 +66,7 @@ def read_rows(file: Path, narrations: Path | None, counts: Counter[str]) -> tupl
 
 def _moment(key: str, raw: Any, where: str) -> tuple[list[Evidence], list[tuple[str, str, str]]]:
     """The boxes of a frame, and its questions as (type, question, answer)."""
-    if not (key.isascii() and key.isdecimal() and int(key) <= LARGEST):
+    if as_index(key) is None:
         refuse(where.removesuffix(f": frame {key}"), f"a key is purpose or a frame number, not {show(key)}")
     graph = as_text(field(raw, "graph_uid", where), f"{where}: graph_uid")
     attributes = _object(raw.get("attributes") or {}, f"{where}: attributes")

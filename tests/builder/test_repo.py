@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import re
 import subprocess
@@ -195,6 +196,41 @@ def test_no_space_left_is_told_and_the_former_build_stays(
             make()
     assert repo.folder_sha256(out) == before
     assert [path.name for path in out.parent.iterdir()] == ["easg-bench"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+real = Path.rename
+def kill(path, to):
+    if ".new-" in path.name:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(path, to)
+Path.rename = kill
+from builder.__main__ import app
+app(sys.argv[1:])
+"""
+
+
+def test_a_build_killed_between_two_renames_is_undone_by_the_next(
+    raw: dict[str, Any], make: Callable[..., Path], tmp_path: Path
+) -> None:
+    before = repo.folder_sha256(out := make())
+    arguments = ["build", "--source", str(tmp_path / "source"), "--out", str(out)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=ROOT, capture_output=True, timeout=120)
+    assert done.returncode == -9 and not out.exists() and len(list(out.parent.iterdir())) == 2
+    with pytest.raises(ZeroDivisionError), repo.replaced(out):  # the next build fails as well
+        raise ZeroDivisionError
+    assert repo.folder_sha256(out) == before
+    assert [path.name for path in out.parent.iterdir()] == ["easg-bench"]
+
+
+def test_a_build_that_is_running_keeps_its_folders(make: Callable[..., Path]) -> None:
+    out = make()
+    beside = out.with_name(f".easg-bench.new-{os.getppid()}")
+    beside.mkdir()
+    make()
+    assert beside.is_dir()
 
 
 def test_a_disk_that_takes_no_more_leaves_nothing_half_written(raw: dict[str, Any], save: Save, tmp_path: Path) -> None:

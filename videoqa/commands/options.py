@@ -20,7 +20,7 @@ Benchmark = Annotated[
 ]
 Data = Annotated[
     str | None,
-    typer.Option(help="The dataset: a folder that the builder wrote, or a Hub repo (default: the benchmark's name)."),
+    typer.Option(help="The dataset: FOLDER, which the builder wrote, or ORG/NAME on the Hub (default: ./BENCHMARK)."),
 ]
 Config = Annotated[str, typer.Option(help="Config of the dataset: default, or one question type.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only N rows, evenly over the types.")]

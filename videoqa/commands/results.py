@@ -11,6 +11,7 @@ import typer
 from videoqa import report as reports
 from videoqa import results, scores
 from videoqa import submit as submission
+from videoqa.errors import UserError
 from videoqa.files import write_text
 from videoqa.hosts.lighteval.results import read_each
 from videoqa.rating import calibration, scored
@@ -45,14 +46,23 @@ def report(
 
 def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
     every = [one for _, one in read]
-    console().print(reports.table(every))
     second = reports.track_of(every).beside
-    if any(one.prompt == second[-1] for one in every if second):
-        console().print(reports.beside(every))
-    for path, one in read:
-        print(f"{path.parent}: judge {one.group}")
-        if one.judge is not None and one.judge.mass is not None:
-            print(f"  mass on the allowed scores: {one.judge.mass:.3f} (below 0.9 the scores mean little)")
+    for of_group in reports.grouped(every).values():
+        for path, one in read:
+            if one in of_group:
+                frames = f", frames {one.frames}" if one.frames else ""
+                print(f"{path.parent}: prompt {one.prompt}{frames}, {one.coverage} rows have a score")
+        for line in reports.about(of_group):
+            print(f"  {line}")
+        console().print(reports.table(of_group))
+        for line in reports.notes(of_group):
+            print(line)
+        if any(one.prompt == second[-1] for one in of_group if second):
+            console().print(reports.beside(of_group))
+    if (extras := reports.extras_table(every)) is not None:
+        console().print(extras)
+    if len(reports.grouped(every)) > 1:
+        print("These are several judges or data sets: their scores cannot be compared.")
 
 
 @app.command()
@@ -60,12 +70,16 @@ def submit(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file alone.")],
     to: Annotated[str, typer.Option("--to", metavar="ORG/REPO", help="The results dataset on the Hub, or a folder.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Also a run that lacks some of its rows.")] = False,
 ) -> None:
     """Bring a run's results and answers to a results dataset, as one pull request."""
     from huggingface_hub import HfApi
 
     bundles: list[tuple[bytes, bytes | None]] = []
-    for one in (one for path in results.files(run_folder) for one in read_each(path)):
+    every = [one for path in results.files(run_folder) for one in read_each(path)]
+    if (lacking := reports.notes(every)) and not partial:
+        raise UserError(f"{run_folder}: " + "; ".join(lacking) + ". Finish the run, or submit it with --partial")
+    for one in every:
         answers = None
         if run_folder.is_dir():
             run, key = Run(run_folder), one.scorer

@@ -4,8 +4,8 @@
     20260131_120000_samples_easg_bench.jsonl                                lmms-eval --log_samples
 
 A row of our lighteval tasks carries the question itself, so a finished run can be judged again without the data set
-(`easg-bench rejudge`). A sample of lmms-eval has the number of its row in the data set and the ground truth, which is
-checked against the row.
+(`easg-bench rejudge`). A sample of lmms-eval has the number of its row in the data set, the ground truth and mostly the
+question, as `doc` or within the prompt: both must be the row's, and a question that is another row's finds that row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from videoqa.benchmark import track
 from videoqa.errors import UserError
-from videoqa.files import Lines, whole, write_json
+from videoqa.files import Lines, record_in, whole, write_json
 from videoqa.hosts.lighteval import metric_name
 from videoqa.rows import Row, revision
 from videoqa.runs import Run, result
@@ -122,14 +122,21 @@ def _located(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _keep_verdicts(run: Run, details: Sequence[Detail]) -> None:
     """The verdicts of the lighteval run's own judge, as the run's first result."""
-    said = json.loads(details[0].record["judge"])
+    said = _object(details[0].record["judge"], "judge")
     for detail in details:
         for of, name in (("answer", "verdict"), ("truth", "truth_verdict")):
             if detail.record[name]:
-                line = json.loads(detail.record[name])
+                line = _object(detail.record[name], f"{detail.row['id']}: {name}")
                 run.verdicts_file.append({"id": detail.row["id"], "of": of, "judge": said["key"], **line})
     if any(verdict.score is not None for verdict in run.verdicts(said["key"], "answer").values()):
         write_json(run.scores_path(said["key"]), result(run, [detail.row for detail in details], said))
+
+
+def _object(text: Any, where: str) -> dict[str, Any]:
+    found = record_in(text.encode()) if isinstance(text, str) else None
+    if found is None:
+        raise UserError(f"{where} in the details is no JSON object: {json.dumps(text)[:60]}")
+    return found
 
 
 # -- for `easg-bench import-answers` ----------------------------------------------------------------------------------
@@ -153,22 +160,30 @@ def details_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Id and answer of each sample of an lmms-eval log. `doc_id` is the number of the row in the data set (of the
-    config that its task ran on) unless the sample carries the row's own id; `target` must be the row's answer."""
+    """Id and answer of each sample of an lmms-eval log. The row is that of the sample's own id, else that of its
+    `doc_id`, the number of the row in the data set (of the config that its task ran on). Where the sample carries the
+    question, its row is the one that asks it; `target` must be the row's answer."""
     known = {row["id"]: row for row in rows}
+    by_question: dict[str, list[Row]] = {}
+    for row in rows:
+        by_question.setdefault(_plain(row["question"]), []).append(row)
     answers: dict[str, str] = {}
     for number, line in enumerate(Lines(path).read(), 1):
         where = f"{path}, line {number}"
-        row = known.get((line.get("doc") or {}).get("id"))
-        place = line.get("doc_id")
-        if row is None and isinstance(place, int) and 0 <= place < len(rows):
+        doc = {} if line.get("doc") is None else line["doc"]
+        if not isinstance(doc, dict):
+            raise UserError(f"{where}: doc is {json.dumps(doc)[:60]}; an object with the row's columns is expected")
+        place, own = line.get("doc_id"), doc.get("id")
+        row = known.get(own) if isinstance(own, str) else None
+        if row is None and isinstance(place, int) and not isinstance(place, bool) and 0 <= place < len(rows):
             row = rows[place]
+        row = _asked(row, line, doc, by_question, where)
         if row is None:
-            raise UserError(f"{where}: doc_id is {place!r}; the data set has the rows 0 to {len(rows) - 1}")
+            raise UserError(f"{where}: doc_id is {json.dumps(place)[:60]}; the data set has rows 0 to {len(rows) - 1}")
         if str(line.get("target")) != row["answer"]:
             raise UserError(
-                f"{where}: row {place} of the data set has the answer {row['answer']!r}, the log has "
-                f"{line.get('target')!r}: give the --data and --config that its task ran on"
+                f"{where}: {row['id']} has the answer {row['answer']!r}, the log has {str(line.get('target'))[:80]!r}: "
+                "give the --data and --config that its task ran on"
             )
         if row["id"] in answers:
             raise UserError(f"{where}: answers {row['id']} a second time")
@@ -176,6 +191,50 @@ def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
     if not answers:
         raise UserError(f"{path}: no samples in it")
     return list(answers.items())
+
+
+def _asked(
+    row: Row | None,
+    line: Mapping[str, Any],
+    doc: Mapping[str, Any],
+    by_question: Mapping[str, Sequence[Row]],
+    where: str,
+) -> Row | None:
+    """The row whose question the sample carries: `row` where it is that one or the sample carries none."""
+    question = doc.get("question")
+    prompt = _plain(" ".join(_texts([line.get("input"), line.get("arguments")])))
+    if isinstance(question, str):
+        found = list(by_question.get(_plain(question), []))
+    elif prompt and (row is None or _plain(row["question"]) not in prompt):
+        # the longest one: a shorter question may be a part of it
+        asked = max((text for text in by_question if text and text in prompt), key=len, default="")
+        found = list(by_question.get(asked, []))
+        question = prompt
+    else:
+        return row
+    if row in found:
+        return row
+    found = [one for one in found if one["answer"] == str(line.get("target"))]
+    if len(found) == 1:
+        return found[0]
+    fits = f"fits {len(found)} rows" if found else "is none"
+    raise UserError(
+        f"{where}: {question[:80]!r} with the answer {str(line.get('target'))[:40]!r} {fits} of the data set: give the "
+        "--data and --config that its task ran on"
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _first(replies: Any, where: str) -> str:

@@ -111,7 +111,12 @@ EASG = Track(
     published=(*PAPER_TABLE2, *PAPER_TABLE3),
     beside=("frames", "two-stage"),
     beside_title="One turn and two (Table 3)",
-    extras=Extras(tuple(f"match_{part}" for part in PARTS), extras, {"two-stage": LOCATED}),
+    extras=Extras(
+        tuple(f"match_{part}" for part in PARTS),
+        extras,
+        {"two-stage": LOCATED},
+        "Words in common with the ground truth",
+    ),
     importers={"script": script_file.read_script},
     commands="videoqa.benchmarks.easg.commands",
     paraphrase=paraphrase,

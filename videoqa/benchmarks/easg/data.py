@@ -10,7 +10,7 @@ from videoqa import dataset
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.dataset import FEATURES
 
-REPO = "easg-bench"  # the one place that names the dataset: a folder beside you or a Hub repo
+REPO = "easg-bench"  # the folder beside you that is read where none is named; ORG/NAME here would be read from the Hub
 
 NARRATION_FEATURES = Features(
     {

@@ -46,7 +46,7 @@ def from_lighteval(text: bytes, name: str) -> list[Result]:
         read = {
             family: _of_lighteval(data, *known[family], by_type, name, text) for family, by_type in by_family.items()
         }
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OverflowError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{name}: not a lighteval result with our tasks: {error!r}") from error
     return [parse(json.dumps(one).encode(), name) for _, one in sorted(read.items())]
 

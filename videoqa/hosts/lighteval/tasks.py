@@ -48,6 +48,7 @@ from videoqa.frames import DEFAULT, Policy
 from videoqa.hosts.lighteval import families, metric_name
 from videoqa.rating import Of, rate
 from videoqa.reply import Verdict
+from videoqa.rows import HUB_NAME
 from videoqa.scorer import Scorer
 from videoqa.scores import Calibration, Scored
 from videoqa.store import VerdictStore, default_store, line_of
@@ -97,7 +98,8 @@ def scorer(track: str) -> Scorer:
 
 def task_table(track: Track, data: str) -> list[LightevalTaskConfig]:
     """All tasks of a track on the dataset `data`."""
-    data = str(Path(data).resolve()) if Path(data).is_dir() else data
+    if Path(data).is_dir() or not HUB_NAME.fullmatch(data):  # a bare name would be answered by the cache
+        data = str(Path(data).resolve())
 
     @functools.cache
     def ends() -> dict[str, float]:
