@@ -3,8 +3,9 @@
     python speed/ranking_simulation.py                           clips and rows as in EASG-Bench, drawn
     python speed/ranking_simulation.py --data build/easg-bench   those of a data set
 
-Everything is drawn from seeds: the same command prints the same figures. Half of a score's variance is its row's and
-what the clip and the question share is the rest; scores are whole, 1 to 10, and pile up at the ends as judges' do.
+Everything is drawn from seeds: the same command prints the same figures. Half of a score's variance is the run's
+own, the rest is shared with the other runs: a quarter by the clip, 9% by its type, 16% by the question. Scores pile up
+at the ends of the scale, as judges' do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from videoqa.scores import ACCURACY, LOWER, PERCENT, RELATIVE, Calibration, Meas
 
 TYPES = ("purpose", "direct", "indirect", "before", "after")
 MEAN_ROWS = (3.1, 1.3, 1.4, 1.25, 1.2)  # of a clip, by type: as in EASG-Bench, 1,807 rows of 218 clips
-SCORES = {  # of a row whose rank among all is u: what judges give to answers and truths, right or wrong, key points
+SCORES: dict[
+    str, tuple[list[float], list[float]]
+] = {  # of a row whose rank among all is u: what judges give to answers and truths, right or wrong, key points
     "answer": ([0.25, 0.45, 0.55, 0.65, 0.8], [1, 2, 4, 7, 8, 9]),
     "truth": ([0.05, 0.1, 0.4], [3, 7, 8, 9]),
     "right": ([0.4], [0, 1]),
@@ -58,8 +61,8 @@ def ranks(counts: np.ndarray, runs: int, rng: np.random.Generator) -> tuple[np.n
     """Normal deviates (runs, rows) of which a clip's rows share a part, so do a question's runs; and each row's type
     and clip."""
     kinds, clips = (np.repeat(at.ravel(), counts.ravel()) for at in np.indices(counts.shape))
-    shared = 0.5 * rng.normal(size=counts.shape[1])[clips] + 0.3 * rng.normal(size=counts.shape)[kinds, clips]
-    shared = shared + 0.4 * rng.normal(size=len(clips))
+    of_clip, of_type, of_row = (rng.normal(size=size) for size in (counts.shape[1:], counts.shape, clips.shape))
+    shared = 0.5 * of_clip[clips] + 0.3 * of_type[kinds, clips] + 0.4 * of_row
     return shared + np.sqrt(0.5) * rng.normal(size=(runs, len(clips))), kinds, clips
 
 
@@ -96,7 +99,7 @@ def coverage(
         for at, summary in enumerate([scores.avg, scores.by_type[types[-1]]]):
             if summary.interval:
                 covered[at].append(summary.interval[0] <= truth <= summary.interval[1])
-    return float(np.mean(covered[0] or [0])), float(np.mean(covered[1] or [0])), times - len(covered[0])
+    return float(np.mean(covered[0])), float(np.mean(covered[1])), times - len(covered[0])
 
 
 def boards(
@@ -165,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         how = "corrected" if corrected else "each pair with the best tested alone"
         print(f"{runs:3} equal runs, {how}: {wrong:.1%} of {times}", flush=True)
     for shift in (0.1, 0.2, 0.3):
-        _, right = boards(20, whole, given.boards // 4, shift)
+        _, right = boards(20, whole, max(1, given.boards // 4), shift)
         points = 100 * (mean_of("answer") - _shifted(shift)) / mean_of("truth")
         print(f"19 equal runs and one lower by {points:.1f} points: it is called lower on {right:.0%}", flush=True)
 

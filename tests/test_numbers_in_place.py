@@ -133,7 +133,7 @@ def test_a_value_that_no_truth_divides_is_100_times_the_mean(monkeypatch: pytest
     monkeypatch.setattr(results, "track", lambda name=None: toy)
     rows = [Scored(f"{at}:{kind}", str(at), kind, float(at % 3 > 0)) for at in range(6) for kind in TYPES]
     made = ACCURACY.compute(rows, None, key="letters", types=TYPES)
-    summaries = {
+    summaries: dict[str, Any] = {
         "types": {name: dataclasses.asdict(one) for name, one in made.by_type.items()},
         "avg": dataclasses.asdict(made.avg),
     }

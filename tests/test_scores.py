@@ -11,7 +11,7 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from public_script import script_scores
 
 import videoqa.scores
+from speed import ranking_simulation
 from videoqa import scores
 from videoqa.benchmark import Published
 from videoqa.benchmarks.easg.published import (
@@ -53,7 +54,7 @@ def width(interval: tuple[float, float] | None) -> float:
     return high - low
 
 
-def rows_of(type: str, *clips: list[float | None]) -> list[Scored]:
+def rows_of(type: str, *clips: Sequence[float | None]) -> list[Scored]:
     """One row per score; each list is a clip."""
     return [
         Scored(f"clip{c}:{i}:{type}", f"clip{c}", type, score, "ok" if score is not None else "unreadable")
@@ -366,6 +367,19 @@ def test_intervals_of_simulated_clips_cover_the_truth_about_as_often_as_they_say
     assert all(362 <= count <= 394 for count in covered), covered
 
 
+def test_the_simulation_of_intervals_and_boards_runs() -> None:
+    """speed/ranking_simulation.py, on a few small sets; its own figures are for many."""
+    counts = ranking_simulation.drawn_counts(30, np.random.default_rng(0))
+    for measure, kind in ((scores.RELATIVE, "answer"), (scores.PERCENT, "key points"), (scores.ACCURACY, "right")):
+        avg, last, without = ranking_simulation.coverage(measure, kind, lambda rng: counts, 40)
+        assert min(avg, last) >= 0.8, (kind, avg, last)
+        assert without == 0
+    wrong, _ = ranking_simulation.boards(3, counts, 10)
+    _, right = ranking_simulation.boards(3, counts, 10, shift=1.5)
+    assert wrong <= 0.3 and right == 1
+    assert ranking_simulation.mean_of("key points") == pytest.approx(0.295)
+
+
 # Measures
 
 
@@ -424,9 +438,11 @@ def test_percent_is_the_mean_that_no_truth_divides() -> None:
 
 
 def rotations(group: str, *rows: tuple[float | None, str], clip: str = "clip", ways: int = 0) -> list[Scored]:
-    status = {None: "judge_error"}
     return [
-        Scored(f"{group}:{at}", clip, "mc", score, status.get(score, "ok"), group, ways or len(rows), choice)
+        Scored(
+            *(f"{group}:{at}", clip, "mc", score, "judge_error" if score is None else "ok"),
+            *(group, ways or len(rows), choice),
+        )
         for at, (score, choice) in enumerate(rows)
     ]
 
