@@ -154,7 +154,9 @@ def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
         Column("Model", "text", 104, lambda line: line.entry.result.name, badges=lambda x: x.badges, style="sticks"),
         _score(AVERAGE, 72),
         Column("n of N", "number", 56, lambda line: line.n, lambda line: f"{line.n:,}", lambda x: f"of {x.asked:,}"),
-        Column("Prompt", "text", 92, lambda line: line.entry.result.prompt, below=lambda x: x.entry.result.frames or ""),
+        Column(
+            "Prompt", "text", 92, lambda line: line.entry.result.prompt, below=lambda x: x.entry.result.frames or ""
+        ),
         Column("Against the best", "text", 120, lambda line: line.standing),
         *types,
         Column("Kind", "text", 100, lambda line: line.entry.result.kind),
@@ -192,8 +194,8 @@ def published_columns(of_track: Track) -> tuple[Column[Published], ...]:
 
 
 def published(of_track: Track) -> str:
-    """The published rows of a track; of those that compare two ways of asking only the second, whose numbers stand in no
-    other row."""
+    """The published rows of a track; of those that compare two ways of asking only the second, whose numbers stand in
+    no other row."""
     rows = [row for row in of_track.published if not row.way or row.way == of_track.beside[-1]]
     judges = ", ".join(dict.fromkeys(row.judge for row in rows if row.judge))
     return table(published_columns(of_track), rows, f"rated by the {judges}" if judges else "as published")

@@ -151,7 +151,7 @@ def changed(table: pa.Table, column: str, values: list[Any]) -> pa.Table:
 def test_the_ground_truths_scores_must_give_the_calibration(sent: tuple[Result, pa.Table]) -> None:
     result, table = sent
     for truths in ([0.5] * len(table), [None] * len(table)):
-        with pytest.raises(ValueError, match="the ground truths of purpose have mean score|has the score 0.5"):
+        with pytest.raises(ValueError, match=r"the ground truths of purpose have mean score|has the score 0\.5"):
             submit.check_answers(changed(table, "truth_score", truths), result, "answers")
 
 
@@ -181,7 +181,7 @@ def test_a_row_whose_status_and_score_do_not_go_together_is_refused(
 
 def test_more_rows_than_the_data_have_are_refused(sent: tuple[Result, pa.Table]) -> None:
     result, table = sent
-    line = {name: None for name in table.column_names} | {"clip": "c", "type": "purpose", "status": "", "score": 10.0}
+    line = dict.fromkeys(table.column_names) | {"clip": "c", "type": "purpose", "status": "", "score": 10.0}
     extra = pa.Table.from_pylist([line | {"id": f"extra {i}"} for i in range(500)], schema=table.schema)
     with pytest.raises(ValueError, match="560 rows, but the result's data have 60"):
         submit.check_answers(pa.concat_tables([table, extra]), result, "answers")
@@ -199,7 +199,9 @@ def test_a_number_of_empty_answers_that_is_not_the_results_is_refused(sent: tupl
 # -- dates ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("date", ["9999-99-99T99:99", "2025-13-01T00:00:00+00:00", "2025-01-01T25:00", "0000-01-01T00:00"])
+@pytest.mark.parametrize(
+    "date", ["9999-99-99T99:99", "2025-13-01T00:00:00+00:00", "2025-01-01T25:00", "0000-01-01T00:00"]
+)
 def test_a_date_that_is_none_is_refused(date: str) -> None:
     with pytest.raises(ValueError, match="which is no date"):
         submit.moment(parse(json.dumps(a_result(date=date)).encode(), "x"))

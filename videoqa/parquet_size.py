@@ -1,9 +1,9 @@
 """How large a parquet file becomes, read from the headers of its pages, before anything of it is unpacked.
 
-The file's own footer says so as well, but whoever made the file wrote that. The reader of Arrow goes by the pages: each
-has a header in Thrift's compact protocol (parquet-format's parquet.thrift, PageHeader) with the size that it unpacks to.
-Only what a flat table of short texts and numbers needs is allowed: an encoding in which a value repeats the beginning of
-the one before it, for example, makes gigabytes of a page of a few bytes, and no page header says so.
+The file's own footer says so as well, but whoever made the file wrote that. The reader of Arrow goes by the pages:
+each has a header in Thrift's compact protocol (parquet-format's parquet.thrift, PageHeader) with the size that it
+unpacks to. Only what a flat table of short texts and numbers needs is allowed: an encoding in which a value repeats the
+beginning of the one before it, for example, makes gigabytes of a page of a few bytes, and no page header says so.
 """
 
 from __future__ import annotations

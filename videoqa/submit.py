@@ -183,7 +183,8 @@ def _check_size(file: pq.ParquetFile, data: bytes, where: str) -> None:
 
 
 def _check_texts(table: pa.Table, names: Sequence[str], where: str) -> None:
-    """Raise UserError where a text, or all of them together, would be too long; `table` has each different text once."""
+    """Raise UserError where a text, or all of them together, would be too long; `table` has each different text
+    once."""
     import pyarrow.compute as pc
 
     total = 0
