@@ -42,7 +42,7 @@ WHY_GROUPS = (
 HOW_COMPARED = (
     "*n of N*: questions that were answered and scored, of those that the data have. A **partial** run (fewer "
     "questions, no answer to some, a type missing, a sample) has an average of other questions, so it stands below and "
-    "has no rank. "
+    "has no rank; in the charts its mark is hollow. "
     "*Against the best*: where the answers of both are here, their averages are compared question by question (paired, "
     "clips swapped, p < 0.05 counts as lower); otherwise by whether the 95% intervals of the two averages meet, which "
     "misses small differences. **judge?**: the judge gave the allowed scores little probability, wrote much that could "
@@ -52,11 +52,12 @@ SEND = "Open the pull request"
 CSS = (
     """
 .gradio-container { max-width: 1400px !important }
+.html-container { padding: 0 !important } .question a { margin: 0; padding: 0 }
 .question h2 { margin: .4rem 0 } .question p { margin: .2rem 0 } .quiet { opacity: .75; font-size: .9em }
 .question ol { margin: .3rem 0 .3rem 1.4rem; list-style: upper-alpha } .question li.gold { font-weight: 700 }
 #notes textarea, #picture-note textarea { font-size: 13px }
 @media (max-width: 640px) {
-    .gradio-container { padding: 4px !important }
+    .gradio-container .main.app { padding: 8px !important }
     .tab-container button { padding: 0 7px !important; font-size: 13px !important } }
 .secondary-wrap input { padding-right: 24px !important; text-overflow: ellipsis }
 """
@@ -256,7 +257,8 @@ class App:
             return gr.update(value="", visible=False), nothing
         image, note = questions.picture(row, frame)
         boxes = [one for one in row["evidence"] if one["frame"] == frame]
-        return gr.update(value=charts.picture(image, boxes), visible=True), note
+        drawn = f"<h4>The objects in the frame</h4>{charts.picture(image, boxes)}"
+        return gr.update(value=drawn, visible=True), note
 
     # -- submit --
 

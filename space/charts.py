@@ -95,14 +95,17 @@ def group_series(group: Group) -> list[Series]:
     return found
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    """The names as they stand at an axis, each once: plotly puts what has one name in one line."""
+def _axis_names(lines: Sequence[Series]) -> list[str]:
+    """The runs as they stand at an axis, each once (plotly puts what has one name in one line): the model without its
+    organisation, with the way it was asked where a model has several runs."""
+    models = [line.model for line in lines]
     found: list[str] = []
-    for name in names:
-        short = _safe(name, 22)
-        while short in found:
-            short += "\u200b"
-        found.append(short)
+    for line in lines:
+        way = f" · {_safe(line.way, 10)}" if models.count(line.model) > 1 else ""
+        name = _safe(line.model.rsplit("/", 1)[-1], 12 if way else 23) + way
+        while name in found:
+            name += "\u200b"
+        found.append(name)
     return found
 
 
@@ -110,10 +113,13 @@ def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
     """A panel for each type in which every run, named at the side, has its score with its interval."""
     panels = of_track.columns if len(of_track.columns) == 1 else (*of_track.types, AVERAGE)
     lines = lines[:MOST_MODELS]
-    names = _unique([line.name for line in lines])
+    names = _axis_names(lines)
+    panel_height, between, top, bottom = len(names) * 20 + 4, 58, 84, 30  # px
+    inner = len(panels) * panel_height + (len(panels) - 1) * between
     figure = make_subplots(
-        len(panels), 1, shared_xaxes=True, subplot_titles=panels, vertical_spacing=0.3 / len(panels) / 3
+        len(panels), 1, shared_xaxes=True, subplot_titles=panels, vertical_spacing=between / inner if inner else 0
     )
+    named: set[str] = set()  # kinds in the legend
     for row, panel in enumerate(panels, 1):
         for kind in dict.fromkeys(line.kind for line in lines):
             colour, symbol = look(of_track, kind)
@@ -146,15 +152,16 @@ def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
                 hovertemplate=f"%{{customdata[0]}}<br>{_safe(panel)}: %{{x:.1f}}%{{customdata[1]}}<extra></extra>",
                 name=_safe(kind),
                 legendgroup=kind,
-                showlegend=row == 1,
+                showlegend=bool(mine) and kind not in named,
             )
+            named |= {kind} if mine else set()
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], tickfont_size=12, showgrid=True)
     figure.update_yaxes(range=[-0.6, len(names) - 0.4], fixedrange=True)
     figure.update_xaxes(showticklabels=True, tickfont_size=11, fixedrange=True)
     for note in figure.layout.annotations:
         note.update(x=0, xanchor="left", font={"size": 14, "color": GREY}, text=f"<b>{_safe(note.text)}</b>")
-    height = len(panels) * (len(names) * 19 + 52) + 50
-    margin = {"l": 165, "r": 12, "t": 56, "b": 36}
+    height = inner + top + bottom
+    margin = {"l": 168, "r": 12, "t": top, "b": bottom}
     legend = {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0, "xref": "container"}
     return _layout(figure, height=height, margin=margin, legend=legend, showlegend=len({s.kind for s in lines}) > 1)
 
@@ -183,7 +190,9 @@ def best_of_kinds(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
                 name=f"best {_safe(kind)}",
                 marker={"color": look(of_track, kind)[0]},
             )
-    figure.update_xaxes(categoryorder="array", categoryarray=list(of_track.columns), fixedrange=True)
+    figure.update_xaxes(
+        categoryorder="array", categoryarray=list(of_track.columns), fixedrange=True, tickangle=0, tickfont_size=11
+    )
     figure.update_yaxes(rangemode="tozero", fixedrange=True)
     return _layout(figure, barmode="group", height=340, showlegend=True, margin={"l": 36, "r": 8, "t": 40, "b": 40})
 
@@ -204,7 +213,7 @@ def two_ways(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
     for at, way in enumerate(of_track.beside):
         points = [(s.model, t, s.scores[t]) for s in mine if ways[s.way] == way for t in types if t in s.scores]
         figure.add_bar(
-            x=[f"{_safe(model, 24)}<br>{_safe(t)}" for model, t, _ in points],
+            x=[[_safe(model.rsplit("/", 1)[-1], 24) for model, _, _ in points], [_safe(t) for _, t, _ in points]],
             y=[score for _, _, score in points],
             text=[f"{score:.0f}" for _, _, score in points],
             textposition="outside",
@@ -212,7 +221,7 @@ def two_ways(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
             name=_safe(way),
             marker={"color": LOOKS[at + 1][0]},
         )
-    figure.update_xaxes(fixedrange=True)
+    figure.update_xaxes(fixedrange=True, tickangle=0, tickfont_size=11)
     figure.update_yaxes(rangemode="tozero", fixedrange=True)
     if not mine:
         return None
@@ -284,7 +293,7 @@ def picture(image: Any, evidence: Sequence[dict[str, Any]]) -> str:
         )
         colour = BOX_COLOURS[at % len(BOX_COLOURS)]
         name = one["object"].replace("_", " ")[:60]
-        tag_width, tag_height = (len(name) * 9.2 + 8) * scale, 21 * scale
+        tag_width, tag_height = (len(name) * 11.5 + 8) * scale, 26 * scale
         x = max(0.0, min(left, width - tag_width))
         y = top - tag_height if top >= tag_height else min(bottom, height - tag_height)
         parts.append(
@@ -292,7 +301,7 @@ def picture(image: Any, evidence: Sequence[dict[str, Any]]) -> str:
             f'height="{max(0, bottom - top):.1f}" '
             f'fill="none" stroke="{colour}" stroke-width="{3 * scale:.1f}"/>'
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{tag_width:.1f}" height="{tag_height:.1f}" fill="{colour}"/>'
-            f'<text x="{x + 4 * scale:.1f}" y="{y + 16 * scale:.1f}" font-size="{16 * scale:.1f}" fill="#111" '
+            f'<text x="{x + 4 * scale:.1f}" y="{y + 20 * scale:.1f}" font-size="{20 * scale:.1f}" fill="#111" '
             f'textLength="{tag_width - 8 * scale:.1f}" lengthAdjust="spacingAndGlyphs" '
             f'font-family="system-ui, sans-serif">{html.escape(name)}</text>'
         )

@@ -68,7 +68,7 @@ def table(columns: Sequence[Column[T]], rows: Sequence[T], title: str, nothing: 
     rows, more = rows[:MOST_ROWS], len(rows) - MOST_ROWS
     kept = [column for column in columns if any(column.value(row) not in (None, "") for row in rows)] or columns[:2]
     heads = "".join(
-        f'<th scope="col" class="{column.kind} {column.style}" style="min-width:{column.width}px" aria-sort="none">'
+        f'<th scope="col" class="{column.kind} {column.style}" style="--width:{column.width}px" aria-sort="none">'
         f"<button>{html.escape(column.name)}</button></th>"
         for column in kept
     )
@@ -104,14 +104,17 @@ document.addEventListener("click", (event) => {
 </script>"""
 
 TABLE_CSS = """
-.scroll { overflow: auto; max-height: 640px; border: 1px solid var(--border-color-primary); border-radius: 6px }
-table.sorts { border-collapse: separate; border-spacing: 0; width: 100%; margin: 0; font-size: 14px;
-    font-variant-numeric: tabular-nums }
-table.sorts th, table.sorts td { padding: 6px 8px; border: 0; border-bottom: 1px solid var(--border-color-primary);
-    vertical-align: top; text-align: left; background: var(--background-fill-primary); overflow-wrap: anywhere }
-table.sorts tr:last-child td { border-bottom: 0 }
-table.sorts th { position: sticky; top: 0; z-index: 2; background: var(--background-fill-secondary) }
-table.sorts .number { text-align: right; overflow-wrap: normal; white-space: nowrap }
+.scroll { overflow: auto; max-height: 900px; border: 1px solid var(--border-color-primary); border-radius: 6px }
+.scroll table.sorts { border-collapse: separate; border-spacing: 0; border: 0 !important; width: 100%;
+    margin: 0 !important; padding: 0 !important; font-size: 14px; font-variant-numeric: tabular-nums }
+table.sorts :is(thead, tbody, tr) { border: 0 !important }
+table.sorts :is(th, td) { padding: 6px 8px !important; border: 0 !important; vertical-align: top; text-align: left;
+    border-bottom: 1px solid var(--border-color-primary) !important; background: var(--background-fill-primary);
+    overflow-wrap: anywhere }
+table.sorts tr:last-child td { border-bottom: 0 !important }
+table.sorts th { position: sticky; top: 0; z-index: 2; background: var(--background-fill-secondary);
+    min-width: var(--width) }
+table.sorts :is(th, td).number { text-align: right; overflow-wrap: normal; white-space: nowrap }
 table.sorts th button { font: inherit; font-weight: 600; color: inherit; background: none; border: 0; padding: 0;
     cursor: pointer; text-align: inherit }
 table.sorts th[aria-sort=ascending] button::after { content: " ↑" }
@@ -122,7 +125,9 @@ table.sorts .sticks { position: sticky; left: 0; z-index: 1 } table.sorts th.sti
 table.sorts .prose { min-width: 160px }
 .badge { display: inline-block; font-style: normal; font-size: 11px; line-height: 1.3; padding: 1px 6px;
     margin: 2px 4px 0 0; border-radius: 8px; background: #b45309; color: #fff }
-@media (max-width: 640px) { table.sorts { font-size: 13px } table.sorts th, table.sorts td { padding: 5px } }
+@media (max-width: 640px) {
+    .scroll table.sorts { font-size: 13px } table.sorts :is(th, td) { padding: 5px !important }
+    table.sorts th.sticks { min-width: 100px } }
 """
 
 
@@ -146,22 +151,25 @@ def _score(name: str, width: int) -> Column[Line]:
     return Column(name, "number", width, value, text, below=lambda line: _interval(summary(line)))
 
 
+def _remarks(line: Line) -> str:
+    return "; ".join(why for _, why in line.badges)
+
+
 def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
     """The columns of a track's leaderboard, what matters most first."""
     types = [_score(name, 78) for name in of_track.columns if name != AVERAGE]
     return (
         Column("#", "number", 24, lambda line: line.rank),
-        Column("Model", "text", 104, lambda line: line.entry.result.name, badges=lambda x: x.badges, style="sticks"),
+        Column("Model", "text", 170, lambda line: line.entry.result.name, badges=lambda x: x.badges, style="sticks"),
         _score(AVERAGE, 72),
         Column("n of N", "number", 56, lambda line: line.n, lambda line: f"{line.n:,}", lambda x: f"of {x.asked:,}"),
         Column(
             "Prompt", "text", 92, lambda line: line.entry.result.prompt, below=lambda x: x.entry.result.frames or ""
         ),
-        Column("Against the best", "text", 120, lambda line: line.standing),
+        Column("Against the best", "text", 190, lambda line: line.standing, below=_remarks),
         *types,
         Column("Kind", "text", 100, lambda line: line.entry.result.kind),
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),
-        Column("Remarks", "text", 200, lambda line: "; ".join(why for _, why in line.badges), style="prose"),
         Column("Date", "text", 92, lambda line: f"{line.entry.moment:%Y-%m-%d}"),
     )
 
@@ -179,11 +187,11 @@ def board(group: Group | None, lines: Sequence[Line]) -> str:
 
 def published_columns(of_track: Track) -> tuple[Column[Published], ...]:
     """The columns of a track's published rows."""
-    types = [
-        Column[Published](name, "number", 78, lambda row, name=name: row.scores.get(name))  # type: ignore[misc]
-        for name in of_track.types
-        if len(of_track.types) > 1
-    ]
+
+    def of_type(name: str) -> Column[Published]:
+        return Column(name, "number", 78, lambda row: row.scores.get(name))
+
+    types = [of_type(name) for name in of_track.types] if len(of_track.types) > 1 else []
     return (
         Column("Model", "text", 150, lambda row: row.model, style="sticks"),
         Column(AVERAGE, "number", 72, lambda row: row.avg),

@@ -103,7 +103,7 @@ def test_the_columns_of_a_leaderboard_are_the_tracks_types_after_what_matters_mo
     shown = columns.board(group, leaderboard.lines(group))
     heads = re.findall(r"<button>(.*?)</button>", shown)
     assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", *TYPES, "Kind", "Date"]
-    assert shown.count("<td ") == len(heads), "what no row has a value of is left out: Unreadable, Remarks"
+    assert shown.count("<td ") == len(heads), "what no row has a value of is left out: Unreadable"
 
 
 def test_without_answers_intervals_decide_and_it_is_said(board: Path) -> None:
@@ -264,6 +264,13 @@ def test_a_judge_that_judge_check_calls_unfit_is_marked(check: Any) -> None:
 
     assert leaderboard._unfit(SimpleNamespace(check=check))
     assert not any(leaderboard._unfit(SimpleNamespace(check=fine)) for fine in ("fit", {"fit": True}, True, None))
+
+
+def test_published_rows_stand_in_a_table_of_their_own(page: Any) -> None:
+    shown = page.start(None)[6]["value"]
+    heads = re.findall(r"<button>(.*?)</button>", shown)
+    assert heads == ["Model", "Avg.", *TYPES, "Kind", "Asked"] and "rated by the paper&#x27;s judge" in shown
+    assert shown.count("<tr>") == 1 + 7 + 1, "the row of Table 3 that stands in Table 2 as well comes once"
 
 
 # -- tracks -----------------------------------------------------------------------------------------------------------
