@@ -48,6 +48,10 @@ HOW_COMPARED = (
     "misses small differences. **judge?**: the judge gave the allowed scores little probability, wrote much that could "
     "not be read, or failed `judge-check`; such numbers say little."
 )
+DEMO_WARNING = (
+    "**Demo:** SmolLM2, a model of 135M parameters, judged by itself. A judge of this size gives every answer what it "
+    "gives the truth, so all scores are near 100: this proves the path and nothing else."
+)
 SEND = "Open the pull request"
 CSS = (
     """
@@ -57,7 +61,7 @@ CSS = (
 .question ol { margin: .3rem 0 .3rem 1.4rem; list-style: upper-alpha } .question li.gold { font-weight: 700 }
 #notes textarea, #picture-note textarea { font-size: 13px }
 @media (max-width: 640px) {
-    .gradio-container .main.app { padding: 8px !important }
+    .gradio-container .main.fillable.app { padding: 8px !important }
     .tab-container button { padding: 0 7px !important; font-size: 13px !important } }
 .secondary-wrap input { padding-right: 24px !important; text-overflow: ellipsis }
 """
@@ -146,9 +150,6 @@ class App:
         found = [self.results.note]
         if self.results.source == DEMO:
             found = [found[0].replace(DEMO, "the demo")]
-            found.append(
-                "Demo: SmolLM2, a model of 135M parameters, judged by itself. It proves the path and nothing else."
-            )
         if board.replaced:
             found.append(f"{_count(board.replaced, 'older or partial result')} of the same model not shown.")
         if board.refused:
@@ -368,6 +369,7 @@ def build(app: App) -> gr.Blocks:
         with gr.Tabs() as tabs:
             with gr.Tab("Leaderboard", id="leaderboard"):
                 gr.Markdown(WHY_GROUPS)
+                gr.Markdown(DEMO_WARNING, visible=app.results.source == DEMO, elem_id="warning")
                 group = gr.Dropdown(groups, value=chosen, label="Scorer and questions", elem_id="group")
                 with gr.Row():
                     search = gr.Textbox(

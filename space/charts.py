@@ -114,7 +114,8 @@ def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
     panels = of_track.columns if len(of_track.columns) == 1 else (*of_track.types, AVERAGE)
     lines = lines[:MOST_MODELS]
     names = _axis_names(lines)
-    panel_height, between, top, bottom = len(names) * 20 + 4, 58, 84, 30  # px
+    several = len({line.kind for line in lines}) > 1
+    panel_height, between, top, bottom = len(names) * 20 + 4, 58, 84 if several else 34, 30  # px
     inner = len(panels) * panel_height + (len(panels) - 1) * between
     figure = make_subplots(
         len(panels), 1, shared_xaxes=True, subplot_titles=panels, vertical_spacing=between / inner if inner else 0
@@ -163,7 +164,7 @@ def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
     height = inner + top + bottom
     margin = {"l": 168, "r": 12, "t": top, "b": bottom}
     legend = {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0, "xref": "container"}
-    return _layout(figure, height=height, margin=margin, legend=legend, showlegend=len({s.kind for s in lines}) > 1)
+    return _layout(figure, height=height, margin=margin, legend=legend, showlegend=several)
 
 
 def best_of_kinds(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
@@ -221,7 +222,7 @@ def two_ways(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
             name=_safe(way),
             marker={"color": LOOKS[at + 1][0]},
         )
-    figure.update_xaxes(fixedrange=True, tickangle=0, tickfont_size=11)
+    figure.update_xaxes(fixedrange=True, tickangle=0, tickfont_size=11, dividercolor="rgba(133,141,149,.4)")
     figure.update_yaxes(rangemode="tozero", fixedrange=True)
     if not mine:
         return None

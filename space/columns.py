@@ -35,7 +35,9 @@ class Column(Generic[T]):
     text: Callable[[T], str] | None = None
     below: Callable[[T], str] | None = None  # a second, small line
     badges: Callable[[T], Sequence[tuple[str, str]]] | None = None  # (word, what it means)
-    style: str = ""  # a class of CSS: "sticks" stays when the table is moved sideways, "long" may be cut
+    style: str = (
+        ""  # a class of CSS: "sticks" stays when the table is moved sideways, "short" is one line, "prose" whole
+    )
 
     def cell(self, row: T) -> str:
         """The column's cell in a row, as HTML."""
@@ -122,7 +124,7 @@ table.sorts th[aria-sort=descending] button::after { content: " ↓" }
 table.sorts small { display: block; opacity: .7; font-size: 12px; white-space: nowrap }
 table.sorts td.text small { white-space: normal }
 table.sorts .sticks { position: sticky; left: 0; z-index: 1 } table.sorts th.sticks { z-index: 3 }
-table.sorts .prose { min-width: 160px }
+table.sorts .prose { min-width: 160px } table.sorts .short { white-space: nowrap }
 .badge { display: inline-block; font-style: normal; font-size: 11px; line-height: 1.3; padding: 1px 6px;
     margin: 2px 4px 0 0; border-radius: 8px; background: #b45309; color: #fff }
 @media (max-width: 640px) {
@@ -155,22 +157,35 @@ def _remarks(line: Line) -> str:
     return "; ".join(why for _, why in line.badges)
 
 
+def _seen(line: Line) -> str:
+    """What the model saw: "video, uniform:16"."""
+    result = line.entry.result
+    return ", ".join(filter(None, (result.kind, result.frames)))
+
+
+def _extra(name: str) -> Column[Line]:
+    """A figure that needs no judge: its mean over all rows that have it."""
+
+    def value(line: Line) -> float | None:
+        return line.entry.result.extras.get(name, {}).get("all", {}).get("mean")
+
+    return Column(name.replace("_", " "), "number", 70, value)
+
+
 def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
     """The columns of a track's leaderboard, what matters most first."""
     types = [_score(name, 78) for name in of_track.columns if name != AVERAGE]
     return (
         Column("#", "number", 24, lambda line: line.rank),
-        Column("Model", "text", 170, lambda line: line.entry.result.name, badges=lambda x: x.badges, style="sticks"),
+        Column("Model", "text", 150, lambda line: line.entry.result.name, badges=lambda x: x.badges, style="sticks"),
         _score(AVERAGE, 72),
         Column("n of N", "number", 56, lambda line: line.n, lambda line: f"{line.n:,}", lambda x: f"of {x.asked:,}"),
-        Column(
-            "Prompt", "text", 92, lambda line: line.entry.result.prompt, below=lambda x: x.entry.result.frames or ""
-        ),
-        Column("Against the best", "text", 190, lambda line: line.standing, below=_remarks),
+        Column("Prompt", "text", 96, lambda line: line.entry.result.prompt, below=_seen, style="short"),
+        Column("Against the best", "text", 150, lambda line: line.standing, below=_remarks),
         *types,
-        Column("Kind", "text", 100, lambda line: line.entry.result.kind),
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),
-        Column("Date", "text", 92, lambda line: f"{line.entry.moment:%Y-%m-%d}"),
+        *(_extra(name) for name in (extras.names if (extras := of_track.extras) else ())),
+        Column("Date", "text", 80, lambda line: f"{line.entry.moment:%Y-%m-%d}", style="short"),
     )
 
 
@@ -196,7 +211,7 @@ def published_columns(of_track: Track) -> tuple[Column[Published], ...]:
         Column("Model", "text", 150, lambda row: row.model, style="sticks"),
         Column(AVERAGE, "number", 72, lambda row: row.avg),
         *types,
-        Column("Kind", "text", 100, lambda row: row.kind),
+        Column("Kind", "text", 100, lambda row: row.kind, style="short"),
         Column("Asked", "text", 92, lambda row: row.way),
     )
 

@@ -102,8 +102,15 @@ def test_the_columns_of_a_leaderboard_are_the_tracks_types_after_what_matters_mo
     (group,) = leaderboard.load(board).groups().values()
     shown = columns.board(group, leaderboard.lines(group))
     heads = re.findall(r"<button>(.*?)</button>", shown)
-    assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", *TYPES, "Kind", "Date"]
+    assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", *TYPES, "Date"]
     assert shown.count("<td ") == len(heads), "what no row has a value of is left out: Unreadable"
+
+
+def test_figures_that_need_no_judge_have_a_column_where_a_result_has_them(board: Path) -> None:
+    put(board, judged_by("j", "m", 8.0) | {"extras": {"match_verb": {"all": {"n": 9, "mean": 0.25}}}})
+    (group,) = leaderboard.load(board).groups().values()
+    shown = columns.board(group, leaderboard.lines(group))
+    assert "<button>match verb</button>" in shown and 'data-by="0.25"' in shown
 
 
 def test_without_answers_intervals_decide_and_it_is_said(board: Path) -> None:
@@ -359,7 +366,7 @@ def test_a_track_of_one_number_has_one_column_and_a_chooser(board: Path, toy: An
     chooser, group, *_ = page.start("toy")
     assert chooser["visible"] and chooser["value"] == "toy" and len(group["choices"]) == 1
     heads = re.findall(r"<button>(.*?)</button>", page.rank("toy", None, "", [], []))
-    assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", "Kind", "Date"]
+    assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", "Date"]
     figure = page.types("toy", None)[0]["value"]
     assert [note.text for note in figure.layout.annotations] == ["<b>Avg.</b>"]
     assert "random" in page.start("toy")[6]["value"] and "Gemma" not in page.start("toy")[6]["value"]
