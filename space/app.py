@@ -460,7 +460,7 @@ def build(app: App) -> gr.Blocks:
         # an upload costs seconds: one at a time, so that the other events have the machine
         files.change(app.check, files, [verdict, preview, todo, send, checked], api_name="check", concurrency_limit=1)
         send.click(app.send, checked, [todo, send], concurrency_limit=1)
-    return page.queue(default_concurrency_limit=8, max_size=200)
+    return page.queue(default_concurrency_limit=8, max_size=1_000)
 
 
 def main() -> None:

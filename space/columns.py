@@ -184,7 +184,7 @@ def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
         Column("Against the best", "text", 150, lambda line: line.standing, below=_remarks),
         *types,
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),
-        *(_extra(name) for name in (extras.names if (extras := of_track.extras) else ())),
+        *(map(_extra, of_track.extras.names) if of_track.extras else ()),
         Column("Date", "text", 80, lambda line: f"{line.entry.moment:%Y-%m-%d}", style="short"),
     )
 
