@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.test_results import result as a_result
 from tests.test_submit import bundle
 from videoqa import submit
+from videoqa.benchmarks.easg.published import TYPES
 from videoqa.parquet_size import pages
 from videoqa.results import Result, parse
 
@@ -163,6 +164,7 @@ def test_the_ground_truths_scores_must_give_the_calibration(sent: tuple[Result, 
         ("great", 10.0, "has status 'great'"),
         ("ok", None, "has status 'ok' and no score"),
         ("judge_error", 3.0, "has status 'judge_error' and score 3.0"),
+        ("unreadable", 3.0, "has status 'unreadable' and score 3.0"),
     ],
 )
 def test_a_row_whose_status_and_score_do_not_go_together_is_refused(
@@ -171,12 +173,15 @@ def test_a_row_whose_status_and_score_do_not_go_together_is_refused(
     result, table = sent
     table = changed(table, "status", [status, *table["status"].to_pylist()[1:]])
     table = changed(table, "score", [score, *table["score"].to_pylist()[1:]])
-    if status == "judge_error":
-        result = result.model_copy(update={"judge": result.judge})
     with pytest.raises(ValueError) as caught:
         submit.check_answers(table, result, "answers")
-    assert reason in str(caught.value) or "score" in str(caught.value)
-    assert str(caught.value).startswith("answers: row ")
+    assert str(caught.value).startswith("answers: row ") and reason in str(caught.value)
+
+
+def test_an_unreadable_reply_has_no_score_or_the_zero_of_the_authors_script(sent: tuple[Result, pa.Table]) -> None:
+    result, table = sent
+    line = table.to_pylist()[0] | {"status": "unreadable"}
+    assert [submit._fault(line | {"score": score}, TYPES, result) for score in (None, 0.0)] == ["", ""]
 
 
 def test_more_rows_than_the_data_have_are_refused(sent: tuple[Result, pa.Table]) -> None:

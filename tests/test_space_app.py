@@ -43,7 +43,13 @@ TABS = {
     "Submit": "#upload",
     "About": "text=What it is not",
 }
-EVIL = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[x](javascript:alert(1))", "نموذج", "a" * 200)
+EVIL = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))${alert(1)}{{x}}",
+    "نموذج",
+    "a" * 200,
+)
 SLOW = 60_000  # ms; the machine may be busy
 
 pytestmark = [

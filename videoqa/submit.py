@@ -233,12 +233,14 @@ def _fault(line: Mapping[str, Any], types: Sequence[str], result: Result) -> str
         return "was not judged, but has a score or an explanation" if score is not None or line["explanation"] else ""
     if status not in STATUSES:
         return f"has status {status[:60]!r}; allowed are {', '.join(STATUSES)}, or none"
-    if (score is None) == (status in SCORED):
+    # by the reading of the authors' script an unreadable reply has the score 0
+    if (score is None) == (status in SCORED) and (status, score) != ("unreadable", 0.0):
         return f"has status {status!r} and {'no score' if score is None else f'score {score}'}"
     for given in (score, line["truth_score"]):
         if given is not None and not math.isfinite(given):
             return f"has the score {given}"
-        if given is not None and values and not (0 if status == "unreadable" else min(values)) <= given <= max(values):
+        lowest = 0.0 if status == "unreadable" else min(values, default=0.0)
+        if given is not None and values and not lowest - 1e-9 <= given <= max(values) + 1e-9:
             return f"has the score {given}; the rubric's are {min(values):g} to {max(values):g}"
     return ""
 
