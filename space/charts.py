@@ -1,6 +1,6 @@
 """The Space's charts: plotly figures, and a frame with its boxes as SVG, that are readable on light and dark pages.
-Colours: Okabe and Ito's, which people who confuse colours can tell apart; marks differ in shape as well. Texts of
-others are escaped: plotly reads some tags in them."""
+Colours: Okabe and Ito's (the blue lighter), which people who confuse colours can tell apart; marks differ in shape as
+well. Texts of others are escaped: plotly reads some tags in them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from videoqa.benchmark import AVERAGE, Track
 
 GREY = "#858d95"  # readable on white and on black
 LOOKS = (  # colour and mark of a kind, in the order of the track's kinds
-    ("#0072b2", "circle"),
+    ("#1f88cf", "circle"),
     ("#d55e00", "square"),
     ("#009e73", "diamond"),
     ("#cc79a7", "triangle-up"),
     ("#e69f00", "x"),
 )
-ROLES = {"before": "#0072b2", "asked": "#d55e00", "after": "#009e73"}
+ROLES = {"before": "#1f88cf", "asked": "#d55e00", "after": "#009e73"}
 
 
 def _layout(figure: go.Figure, **options: Any) -> go.Figure:
@@ -118,7 +118,11 @@ def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
     panel_height, between, top, bottom = len(names) * 20 + 4, 58, 84 if several else 34, 30  # px
     inner = len(panels) * panel_height + (len(panels) - 1) * between
     figure = make_subplots(
-        len(panels), 1, shared_xaxes=True, subplot_titles=panels, vertical_spacing=between / inner if inner else 0
+        len(panels),
+        1,
+        shared_xaxes=True,
+        subplot_titles=panels,
+        vertical_spacing=between / inner if len(panels) > 1 else 0,
     )
     named: set[str] = set()  # kinds in the legend
     for row, panel in enumerate(panels, 1):
