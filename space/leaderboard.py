@@ -180,15 +180,13 @@ def load(folder: Path) -> Board:
             refused.append(f"{where}: the same file as {known[digest]}")
             continue
         known[digest] = where
-        answers: Path | None = path.with_name("answers.parquet")
-        if path.name != "scores.json" or not path.with_name("answers.parquet").exists():
-            answers = None
-        else:
+        beside, answers = path.with_name("answers.parquet"), None
+        if path.name == "scores.json" and beside.exists():
             try:
-                check_answers(read_answers(answers), result, f"{where}'s answers.parquet")
+                check_answers(read_answers(beside), result, f"{where}'s answers.parquet")
+                answers = beside
             except ValueError as error:
-                refused.append(str(error).replace(str(answers), f"{where}'s answers.parquet", 1))
-                answers = None
+                refused.append(str(error).replace(str(beside), f"{where}'s answers.parquet", 1))
         entries.append(Entry(result, digest, answers, made))
     kept = _newest(entries)
     return Board(tuple(kept), tuple(refused), len(entries) - len(kept))

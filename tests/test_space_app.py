@@ -160,7 +160,7 @@ def view(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("dialog", refuse)
         page.on("request", lambda ask: stay(ask.url))
         page.goto(url)
-        page.locator("#board tbody tr").first.wait_for()
+        page.locator("#board tbody tr").first.wait_for(state="attached")  # a link may open another tab
         return page
 
     yield show
