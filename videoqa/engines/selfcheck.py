@@ -21,9 +21,7 @@ from videoqa.errors import UserError
 # rounding alone does is below (SmolLM2-135M: float32 1e-5, float16 0.02, bfloat16 0.09); positions that are off by one
 # give 0.42, a mask that is not heeded 5.
 TOLERANCE = {"float32": 2e-3, "float16": 0.05, "bfloat16": 0.25}
-TEXT = (
-    "Somebody lifts the cup from the table, puts 10 knives into jug 2 and wipes the blue cloth with a hand. "
-)
+TEXT = "Somebody lifts the cup from the table, puts 10 knives into jug 2 and wipes the blue cloth with a hand. "
 # Rows as (where their first part begins in the text, its length, the length of the rest): prefixes and rests of several
 # lengths, so that there is padding before a prefix and between it and the rest.
 ROWS = ((0, 13, 2), (0, 13, 9), (31, 6, 5))
