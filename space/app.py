@@ -44,8 +44,8 @@ HOW_COMPARED = (
     "questions, no answer to some, a type missing, a sample) has an average of other questions, so it stands below and "
     "has no rank; in the charts its mark is hollow. "
     "*Against the best*: where the answers of both are here, their averages are compared question by question (paired, "
-    "clips swapped, p < 0.05 counts as lower); otherwise by whether the 95% intervals of the two averages meet, which "
-    "misses small differences. **judge?**: the judge gave the allowed scores little probability, wrote much that could "
+    "clips swapped, p < 0.05 counts as lower; p is corrected for all pairs of the group); otherwise by whether the 95% "
+    "intervals of the two averages meet, which misses small differences. **judge?**: the judge gave the allowed scores little probability, wrote much that could "
     "not be read, or failed `judge-check`; such numbers say little."
 )
 DEMO_WARNING = (

@@ -20,10 +20,9 @@ import pyarrow as pa
 
 from videoqa.benchmark import Track, track
 from videoqa.results import Result, read
-from videoqa.scores import Calibration, Scored, compare
+from videoqa.scores import BEST, LIKE_BEST, TOO_FEW_CLIPS, Calibration, Scored, Standing, against_best
 from videoqa.submit import check_answers, content_hash, moment, read_answers
 
-SIGNIFICANT = 0.05
 LEAST_MASS = 0.5  # mean probability of the allowed scores, below which a judge does not know what it is asked
 MOST_UNREADABLE = 0.05  # share of verdicts that could not be read
 LONGEST_SEARCH = 200  # characters of what is searched for
@@ -51,15 +50,11 @@ class Entry:
 
 
 def missing(result: Result, asked: int) -> list[str]:
-    """What a result lacks of a run of all `asked` questions, in words."""
-    why = []
-    if result.avg.n != asked:
-        why.append(f"{result.avg.n:,} of {asked:,} questions were judged")
-    if result.unanswered:
-        why.append(f"{result.unanswered:,} without an answer")
-    if result.types_missing:
-        why.append(f"without {', '.join(result.types_missing)}")
-    return why
+    """What a result lacks of a run of all `asked` questions, in words. Whether its limit left any out is the group's to
+    say."""
+    of_all = result.model_copy(update={"data": result.data.model_copy(update={"rows": asked, "limit": None})})
+    more = result.avg.n - asked
+    return [*of_all.gaps, *([f"{more:,} rows more than there are questions"] if more > 0 else [])]
 
 
 def doubts(result: Result) -> list[str]:
@@ -219,32 +214,38 @@ def _scored(answers: pa.Table, column: str) -> list[Scored]:
     ]
 
 
-@lru_cache(maxsize=4096)
-def _paired(best: Entry, other: Entry) -> float | None:
-    """p-value of the paired difference of two averages; None where it cannot be had."""
-    if best.answers is None or other.answers is None:
-        return None
-    of_track, key, scale = track(best.result.track), best.result.group, None
-    if of_track.measure.needs_truth:
-        scale = Calibration.of(key, _scored(table(best.answers), "truth_score"), types=of_track.types)
-    mine, theirs = (_scored(table(answers), "score") for answers in (best.answers, other.answers))
+@lru_cache(maxsize=256)
+def _compared(whole: tuple[Entry, ...]) -> dict[Entry, Standing]:
+    """How the runs stand to the best, those whose answers are here; empty where the best run's are not."""
+    with_answers = {entry.hash: entry for entry in whole if entry.answers is not None}
+    if not whole or whole[0].hash not in with_answers:
+        return {}
+    of_track, key, scale = track(whole[0].result.track), whole[0].result.group, None
+    rows = {name: _scored(table(entry.answers), "score") for name, entry in with_answers.items() if entry.answers}
+    if of_track.measure.needs_truth and whole[0].answers is not None:
+        scale = Calibration.of(key, _scored(table(whole[0].answers), "truth_score"), types=of_track.types)
     try:
-        found = compare(mine, theirs, scale, scale, key=key, types=of_track.types)
+        found = against_best(rows, scale, key=key, types=of_track.types)
     except ValueError:
-        return None
-    return found.avg.p_value if found.avg.n else None
+        return {}
+    return {with_answers[name]: standing for name, standing in found.items()}
 
 
-def standing(entry: Entry, best: Entry | None) -> str:
-    """How a whole run stands to the best of its group, and by which evidence: the paired comparison of the answers
-    where both are there, otherwise whether the intervals of the averages meet."""
-    if best is None:
-        return "unknown"
+def standings(whole: tuple[Entry, ...]) -> dict[Entry, str]:
+    """How each whole run stands to the best of its group, and by which evidence: the answers where both are there,
+    otherwise whether the intervals of the averages meet."""
+    compared = _compared(whole)
+    return {entry: _standing(entry, whole[0], compared.get(entry)) for entry in whole}
+
+
+def _standing(entry: Entry, best: Entry, standing: Standing | None) -> str:
     if entry is best:
         return "best"
-    if (p := _paired(best, entry)) is not None:
-        value = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-        return f"{'like the best' if p >= SIGNIFICANT else 'lower'} (paired, {value})"
+    if standing is not None and standing.p_value is not None:
+        p = "p < 0.001" if standing.p_value < 0.001 else f"p = {standing.p_value:.3f}"
+        return f"{LIKE_BEST if standing.name == BEST else standing.name} (paired, {p})"
+    if standing is not None and standing.name == TOO_FEW_CLIPS:
+        return f"unknown ({TOO_FEW_CLIPS})"
     mine, theirs = entry.result.avg.interval, best.result.avg.interval
     if mine is None or theirs is None:
         return "unknown (no interval)"
@@ -254,7 +255,7 @@ def standing(entry: Entry, best: Entry | None) -> str:
 def lines(group: Group, search: str = "", kinds: Sequence[str] = (), prompts: Sequence[str] = ()) -> list[Line]:
     """The rows of one group that pass the filters (an empty one passes all); ranks are those of the whole group."""
     wanted = search[:LONGEST_SEARCH].strip().casefold()
-    found = []
+    found, standing = [], standings(group.whole)
     for at, entry in enumerate(group.entries):
         result = entry.result
         if wanted not in result.name.casefold():
@@ -267,7 +268,7 @@ def lines(group: Group, search: str = "", kinds: Sequence[str] = (), prompts: Se
                 at + 1 if whole else None,
                 entry,
                 group.asked,
-                standing(entry, group.best) if whole else "not ranked",
+                standing.get(entry, "not ranked"),
                 tuple(_badges(result, group.asked, whole)),
             )
         )

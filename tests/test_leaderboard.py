@@ -136,6 +136,19 @@ def test_with_answers_the_paired_comparison_decides(board: Path, judged: Callabl
     assert leaderboard.lines(group)[1].standing.startswith("lower (paired, p = 0.0")
 
 
+def test_equal_runs_are_like_the_best_however_many_there_are(board: Path, judged: Callable[..., Path]) -> None:
+    """Each is compared with the luckiest, so the p-values are those of all pairs."""
+    for number in range(4):
+
+        def rate(text: str, number: int = number) -> dict[str, float]:
+            return {str(4 + (len(text) * 7 + number * 3) % 5): 0.9}
+
+        text, answers = bundle(judged(f"org/{number}", rate=rate))
+        put(board, json.loads(text), answers)
+    (group,) = leaderboard.load(board).groups().values()
+    assert [line.standing.split(" (")[0] for line in leaderboard.lines(group)] == ["best", *["like the best"] * 3]
+
+
 def test_of_one_model_the_newest_result_is_shown(board: Path) -> None:
     put(board, a_result(date="2025-01-01T00:00:00+00:00"))
     put(board, a_result(date="2025-02-01T00:00:00+00:00"))
@@ -182,7 +195,7 @@ def test_thirty_best_answers_of_many_are_not_the_best_run(board: Path) -> None:
     first, second = leaderboard.lines(group)
     assert (first.entry.result.name, first.rank, first.standing, first.badges) == ("whole", 1, "best", ())
     assert (second.entry.result.name, second.rank, second.standing) == ("part", None, "not ranked")
-    assert second.badges == (("partial", "12 without an answer"),)
+    assert second.badges == (("partial", "12 rows without an answer"),)
 
 
 @pytest.mark.parametrize("sort", ["fewer rows", "types missing", "limit", "unanswered"])
