@@ -3,286 +3,308 @@
     python space/app.py          on http://127.0.0.1:7860 with the demo's results; `make space` does the same
 
     EASG_BENCH_RESULTS    folder or Hub dataset repo of results (default: demo/ beside this file)
-    EASG_BENCH_DATA       folder or Hub dataset repo of the questions; without it there is nothing to browse
+    EASG_BENCH_DATA       folder or Hub dataset repo of the questions, several with commas (one of a track); without it
+                          there is nothing to browse
     EASG_BENCH_VIDEOS     folder of videos, for pictures behind the boxes
     EASG_BENCH_SUBMIT_TO  dataset repo that gets submissions as pull requests, with a token in HF_TOKEN
 
-What models, judges and uploads say is shown as text: in tables of type `str`, in text boxes, or escaped.
+What models, judges and uploads say is shown as text: escaped, or in text boxes.
 """
 
 from __future__ import annotations
 
 import html
-import math
 import os
 import urllib.parse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 import charts
+import columns
 import gradio as gr
-import pandas as pd
-from leaderboard import TRACK, TYPES, Board, Entry, Results, leaderboard, paper, shown
+from leaderboard import Board, Entry, Group, Results, lines
 from questions import MOST, Questions
+from upload import MAX_FILES, read_upload
 
-from videoqa.files import Lines
-from videoqa.results import Result, parse
-from videoqa.store import verdict_of
-from videoqa.submit import (
-    Plan,
-    answer_bytes,
-    answer_table,
-    check_answers,
-    content_hash,
-    plan,
-    published,
-    submit,
-)
+from videoqa.benchmark import Track, track, tracks
+from videoqa.submit import Plan, content_hash, moment, plan, submit
 
 HERE = Path(__file__).parent
 DEMO = str(HERE / "demo")
 UPLOAD_LIMIT = "20mb"
-PAPER = "The paper's judge (its Tables 2 and 3)"
+PUBLISHED = "published rows"
 WHY_GROUPS = (
-    "A score means something only beside scores of the **same judge, mode, rubric and questions**: another judge gives "
+    "A score means something only beside scores of the **same scorer and the same questions**: another judge gives "
     "other numbers to the same answers. So results are ranked within one such group at a time; choose it here."
 )
-CSS = """
+HOW_COMPARED = (
+    "*n of N*: questions that were answered and scored, of those that the data have. A **partial** run (fewer "
+    "questions, no answer to some, a type missing, a sample) has an average of other questions, so it stands below and "
+    "has no rank; in the charts its mark is hollow. "
+    "*Against the best*: where the answers of both are here, their averages are compared question by question (paired, "
+    "clips swapped, p < 0.05 counts as lower; p is corrected for all pairs of the group); otherwise by whether the 95% "
+    "intervals of the two averages meet, which misses small differences. **judge?**: the judge gave the allowed scores little probability, wrote much that could "
+    "not be read, or failed `judge-check`; such numbers say little."
+)
+DEMO_WARNING = (
+    "**Demo:** SmolLM2, a model of 135M parameters, judged by itself. A judge of this size gives every answer what it "
+    "gives the truth, so all scores are near 100: this proves the path and nothing else."
+)
+SEND = "Open the pull request"
+CSS = (
+    """
 .gradio-container { max-width: 1400px !important }
-.virtual-table-viewport, .virtual-table-viewport * {
-    font-family: var(--font) !important; font-variant-numeric: tabular-nums }
+.html-container { padding: 0 !important } .question a { margin: 0; padding: 0 }
 .question h2 { margin: .4rem 0 } .question p { margin: .2rem 0 } .quiet { opacity: .75; font-size: .9em }
+.question ol { margin: .3rem 0 .3rem 1.4rem; list-style: upper-alpha } .question li.gold { font-weight: 700 }
+#notes textarea, #picture-note textarea { font-size: 13px }
 @media (max-width: 640px) {
-    .gradio-container { padding: 4px !important }
+    .gradio-container .main.fillable.app { padding: 8px !important }
     .tab-container button { padding: 0 7px !important; font-size: 13px !important } }
 .secondary-wrap input { padding-right: 24px !important; text-overflow: ellipsis }
 """
+    + columns.TABLE_CSS
+)
 
 
 class App:
-    """The pages' functions around the results and the questions."""
+    """The pages' functions around the results and the questions. `name` is always that of a track."""
 
     def __init__(self, results: Results, data: str = "", videos: str = "", submit_to: str = "") -> None:
         self.results, self.submit_to = results, submit_to
-        self.questions = Questions()
-        self.data_note = "This Space has no questions to browse (EASG_BENCH_DATA)."
-        if data:
+        self.questions: dict[str, Questions] = {}
+        self.data_notes: list[str] = []
+        for place in filter(None, (place.strip() for place in data.split(","))):
             try:
-                self.questions = Questions.load(data, videos)
-                self.data_note = f"{len(self.questions.rows)} questions of {Path(data).name}."
+                loaded = Questions.load(place, videos)
             except Exception as error:  # the other tabs work without
-                self.data_note = f"The questions could not be read: {error}"
+                self.data_notes.append(f"The questions of {Path(place).name} could not be read: {error}")
+            else:
+                self.questions[loaded.track.name] = loaded
 
-    def entries(self, group: str | None) -> list[Entry]:
-        """The entries of a group; of the largest one if there is no such group (any more)."""
-        groups = self.results.board.groups()
-        return groups.get(group or "") or next(iter(groups.values()), [])
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of questions of the data that are here, by revision."""
+        return {questions.revision: len(questions.rows) for questions in self.questions.values()}
 
-    def groups(self) -> list[tuple[str, str]]:
+    def names(self) -> list[str]:
+        """The tracks that have results or data; the first one where none has."""
+        some = {entry.result.track for entry in self.results.board.entries} | set(self.questions)
+        return [name for name in tracks() if name in some] or [track().name]
+
+    def track(self, name: str | None) -> Track:
+        """The track of this name; the first of those that are here for any other."""
+        names = self.names()
+        return track(name if name in names else names[0])
+
+    def groups(self, name: str | None) -> dict[str, Group]:
+        """The groups of results of a track."""
+        return self.results.board.groups(self.track(name).name, self.sizes)
+
+    def group(self, name: str | None, group: str | None) -> Group | None:
+        """A group of a track; its largest one if there is no such group (any more)."""
+        groups = self.groups(name)
+        return groups.get(group or "") or next(iter(groups.values()), None)
+
+    def choices(self, name: str | None) -> list[tuple[str, str]]:
         """(text, group) of every group, the largest first."""
-        groups = self.results.board.groups()
-        return [(f"{group} ({_count(len(found), 'result')})", group) for group, found in groups.items()]
+        return [
+            (f"{group.name} ({_count(len(group.entries), 'result')})", key) for key, group in self.groups(name).items()
+        ]
+
+    def asked_of(self, name: str | None) -> Questions:
+        """The questions of a track."""
+        of_track = self.track(name)
+        return self.questions.get(of_track.name) or Questions(of_track)
 
     # -- leaderboard and types --
 
-    def start(self) -> tuple[Any, ...]:
-        """Everything that depends on which results there are."""
-        names = self.groups()
-        first = names[0][1] if names else None
-        prompts = sorted({entry.result.prompt for entry in self.results.board.entries})
+    def start(self, name: str | None) -> tuple[Any, ...]:
+        """Everything that depends on which track is chosen and which results there are."""
+        of_track, groups, names = self.track(name), self.choices(name), self.names()
+        first = groups[0][1] if groups else None
+        entries = [entry for group in self.groups(name).values() for entry in group.entries]
+        kinds = [kind for kind in of_track.kinds if kind in {entry.result.kind for entry in entries}]
+        prompts = sorted({entry.result.prompt for entry in entries})
+        shown = [*groups, *([PUBLISHED] if of_track.published else [])]
+        questions = self.asked_of(name)
+        types = [("all types", ""), *of_track.types]
         return (
-            gr.update(choices=names, value=first),
-            gr.update(choices=prompts, value=[]),
-            gr.update(choices=[*names, PAPER], value=first or PAPER),
-            self.rank(first, "", [], []),
+            gr.update(choices=[(track(n).title, n) for n in names], value=of_track.name, visible=len(names) > 1),
+            gr.update(choices=groups, value=first),
+            gr.update(choices=kinds, value=[], visible=len(kinds) > 1),
+            gr.update(choices=prompts, value=[], visible=len(prompts) > 1),
+            self.rank(of_track.name, first, "", [], []),
             self.note(),
+            gr.update(value=_published(of_track), visible=bool(of_track.published)),
+            gr.update(choices=shown, value=first or (PUBLISHED if of_track.published else None)),
+            gr.update(choices=types, value="", visible=len(of_track.types) > 1),
+            gr.update(choices=questions.clips(), value=None),
         )
 
     def note(self) -> str:
         """What the results are, and what was left out."""
         board = self.results.board
-        lines = [self.results.note]
+        found = [self.results.note]
         if self.results.source == DEMO:
-            lines = [lines[0].replace(DEMO, "the demo")]
-            lines.append(
-                "Demo: SmolLM2, a model of 135M parameters, judged by itself. It proves the path and nothing else."
-            )
+            found = [found[0].replace(DEMO, "the demo")]
         if board.replaced:
-            lines.append(f"{_count(board.replaced, 'older result')} of the same model not shown.")
+            found.append(f"{_count(board.replaced, 'older or partial result')} of the same model not shown.")
         if board.refused:
-            lines.append(f"{_count(len(board.refused), 'file')} refused, among them:")
-            lines += board.refused[:20]
-        return "\n".join(lines)
+            found.append(f"{_count(len(board.refused), 'file')} refused, among them:")
+            found += board.refused[:20]
+        return "\n".join(found)
 
-    def rank(self, group: str | None, search: str, kinds: list[str], prompts: list[str]) -> Any:
+    def rank(self, name: str | None, group: str | None, search: str, kinds: list[str], prompts: list[str]) -> str:
         """The leaderboard of one group."""
-        entries = self.entries(group)
-        frame = leaderboard(entries, search, kinds, prompts)
-        return _table(frame, shown(frame, entries))
+        found = self.group(name, group)
+        return columns.board(found, lines(found, search or "", kinds, prompts) if found else ())
 
-    def types(self, group: str | None) -> tuple[Any, Any, Any, str]:
-        """The charts of one group or of the paper's rows."""
-        entries = None if group == PAPER else self.entries(group)
-        lines = charts.series(entries)
-        pairs = charts.two_stage(entries)
-        note = "" if pairs else "No model of this group was asked both in one turn and in two."
-        return charts.by_type(lines), charts.best_of_kinds(lines), gr.update(value=pairs, visible=bool(pairs)), note
+    def types(self, name: str | None, group: str | None) -> tuple[Any, ...]:
+        """The charts of one group or of the published rows."""
+        of_track = self.track(name)
+        found = None if group == PUBLISHED else self.group(name, group)
+        if found is None and not of_track.published:
+            nothing = gr.update(value=None, visible=False)
+            return nothing, "No results yet.", nothing, gr.update(visible=False), nothing, gr.update(visible=False)
+        series = charts.group_series(found) if found else charts.published_series(of_track)
+        first = series if found else [one for one in series if not one.way]
+        more = len(first) - charts.MOST_MODELS
+        by_type = charts.by_type(first, of_track)
+        note = f"The first {charts.MOST_MODELS}; {_count(more, 'more result')} not drawn." if more > 0 else ""
+        best, pairs = charts.best_of_kinds(first, of_track), charts.two_ways(series, of_track)
+        return (
+            gr.update(value=by_type, visible=True),
+            f"{of_track.measure.title.replace(' x ', ' × ')}, with 95% intervals where they are known. {note}",
+            gr.update(value=best, visible=best is not None),
+            gr.update(visible=best is not None),
+            gr.update(value=pairs, visible=pairs is not None),
+            gr.update(value=f"### {of_track.beside_title}", visible=pairs is not None),
+        )
 
     # -- browse --
 
-    def find(self, kind: str | None, clip: str | None, words: str, keep: str | None = None) -> tuple[Any, str]:
+    def find(self, name: str | None, kind: str | None, clip: str | None, words: str, keep: str | None = None) -> Any:
         """The questions that pass the filters."""
-        found = self.questions.find(kind, clip, words or "")
-        shown = found[:MOST]
-        value = keep if keep in {identifier for _, identifier in shown} else (shown[0][1] if shown else None)
+        questions = self.asked_of(name)
+        found = questions.find(kind, clip, words or "")
+        listed = found[:MOST]
+        value = keep if keep in {identifier for _, identifier in listed} else (listed[0][1] if listed else None)
+        if not questions.rows:
+            notes = self.data_notes or ["This Space has no questions to browse (EASG_BENCH_DATA)."]
+            return gr.update(choices=[], value=None), " ".join(notes)
         note = f"{_count(len(found), 'question')} found" + (f", the first {MOST} listed" if len(found) > MOST else "")
-        return gr.update(choices=shown, value=value), f"{self.data_note} {note}."
+        return gr.update(choices=listed, value=value), f"{_count(len(questions.rows), 'question')}; {note}."
 
     def opened(self, request: gr.Request) -> tuple[Any, ...]:
-        """The Browse tab as a link asks for it: ?question=ID."""
+        """The page as a link asks for it: ?question=ID opens the tab Browse, of the track that has the question."""
         wanted = str(request.query_params.get("question", ""))
-        clips = gr.update(choices=self.questions.clips(), value=None)
-        if not wanted:
-            return gr.update(), clips, *self.find(None, None, "")
-        if wanted not in self.questions.rows:
-            return gr.update(selected="browse"), clips, gr.update(choices=[], value=None), "There is no such question."
-        row = self.questions.rows[wanted]
-        clips = gr.update(choices=self.questions.clips(), value=row["clip"])
-        return gr.update(selected="browse"), clips, *self.find(None, row["clip"], "", wanted)
+        holder = next((name for name, questions in self.questions.items() if wanted in questions.rows), None)
+        started = list(self.start(holder))
+        if wanted and holder is None:
+            return (
+                *started,
+                gr.update(selected="browse"),
+                gr.update(choices=[], value=None),
+                "There is no such question.",
+            )
+        if holder is None:
+            return (*started, gr.update(), *self.find(None, None, None, ""))
+        clip = self.questions[holder].rows[wanted]["clip"]
+        started[-1] = gr.update(choices=self.questions[holder].clips(), value=clip)
+        return (*started, gr.update(selected="browse"), *self.find(holder, None, clip, "", wanted))
 
-    def question(self, identifier: str | None) -> tuple[Any, ...]:
+    def question(self, name: str | None, identifier: str | None) -> tuple[Any, ...]:
         """One question: what was asked, when, where in the picture, and what the models answered."""
-        row = self.questions.rows.get(identifier or "")
+        questions = self.asked_of(name)
+        row = questions.rows.get(identifier or "")
+        nothing = gr.update(value=None, visible=False)
         if row is None:
-            nothing = gr.update(value=None, visible=False)
-            return "", nothing, gr.update(choices=[], visible=False), nothing, "", nothing
-        actions = self.questions.actions(row)
+            return "", nothing, gr.update(visible=False), gr.update(choices=[], visible=False), nothing, nothing, ""
+        actions = questions.actions(row)
         named = "".join(
             f"<p>{title}: {html.escape(', '.join(a.text for a in actions if a.role == role))}</p>"
             for role, title in (("before", "Before"), ("asked", "Asked about"), ("after", "After"))
             if any(a.role == role for a in actions)
         )
-        link = f"?question={urllib.parse.quote(row['id'])}"
-        text = (
-            f'<div class="question"><p class="quiet">{html.escape(row["type"])}, clip {html.escape(row["clip"])}</p>'
-            f'<h2 dir="auto">{html.escape(row["question"])}</h2>'
-            f'<p>Ground truth: <b dir="auto">{html.escape(str(row["answer"]))}</b></p>{named}'
-            f'<p><a href="{html.escape(link)}">Link to this question</a></p></div>'
-        )
         frames: dict[int, list[str]] = {}
-        for one in row["evidence"]:
+        for one in row["evidence"] or ():
             frames.setdefault(one["frame"], []).append(one["object"].replace("_", " "))
-        seconds = {one["frame"]: one["seconds"] - (row["clip_start_s"] or 0.0) for one in row["evidence"]}
-        choices = [(f"{seconds[frame]:.1f} s: {', '.join(names)}", frame) for frame, names in frames.items()]
+        seconds = {one["frame"]: one["seconds"] - (row["clip_start_s"] or 0.0) for one in row["evidence"] or ()}
+        choices = [(f"{seconds[frame]:.1f} s: {', '.join(objects)}", frame) for frame, objects in frames.items()]
         first = choices[0][1] if choices else None
-        figure, said = self.picture(identifier, first)
-        answers = self.questions.answers(row, self.results.board.entries)
+        figure, note = self.picture(name, identifier, first)
+        timeline = charts.timeline(actions, row["clip_start_s"]) if actions else None
+        answers = questions.answers(row, self.results.board.entries)
+        title = "What the models answered; scores of different judges cannot be compared"
         return (
-            text,
-            gr.update(value=charts.timeline(actions, row["clip_start_s"]), visible=True),
+            _question(row, questions.track, named),
+            gr.update(value=timeline, visible=bool(actions)),
+            gr.update(visible=bool(actions)),
             gr.update(choices=choices, value=first, visible=len(choices) > 1),
             figure,
-            said,
-            gr.update(value=_table(answers, _plain(answers)), visible=True),
+            gr.update(value=note, visible=bool(note)),
+            columns.table(columns.ANSWERS, answers, title, "No answers to this question are here."),
         )
 
-    def picture(self, identifier: str | None, frame: int | None) -> tuple[Any, str]:
+    def picture(self, name: str | None, identifier: str | None, frame: int | None) -> tuple[Any, str]:
         """One frame of a question with its boxes."""
-        row = self.questions.rows.get(identifier or "")
-        if row is None or frame is None or frame not in {one["frame"] for one in row["evidence"]}:
-            return gr.update(value=None, visible=False), "Nothing of this question is marked in a frame." if row else ""
-        image, said = self.questions.picture(row, frame)
+        questions = self.asked_of(name)
+        row = questions.rows.get(identifier or "")
+        if row is None or frame is None or frame not in {one["frame"] for one in row["evidence"] or ()}:
+            nothing = "Nothing of this question is marked in a frame." if row and row["evidence"] else ""
+            return gr.update(value="", visible=False), nothing
+        image, note = questions.picture(row, frame)
         boxes = [one for one in row["evidence"] if one["frame"] == frame]
-        return gr.update(value=charts.picture(image, boxes), visible=True), said
+        drawn = f"<h4>The objects in the frame</h4>{charts.picture(image, boxes)}"
+        return gr.update(value=drawn, visible=True), note
 
     # -- submit --
 
     def check(self, files: list[str] | None) -> tuple[Any, ...]:
         """Check an upload: (what was found, how it would appear, what would be done, may it be sent, the files)."""
-        nothing = (gr.update(value=None, visible=False), "", gr.update(interactive=False), None)
+        blank = gr.update(value="", visible=False)
         if not files:
-            return "", *nothing
+            return "", blank, "", _button("Upload a result first"), None
         try:
-            result, text, answers, said = self._read(files)
+            result, text, answers, note = read_upload(files, self.questions)
+            made = moment(result)
         except (ValueError, OSError, RecursionError) as error:
-            return f"Refused. {error}", *nothing
-        mine = Entry(result, content_hash(text), None)
+            return f"Refused. {error}", blank, "", _button("Nothing to send: the upload was refused"), None
+        mine = Entry(result, content_hash(text), None, made)
         others = [entry for entry in self.results.board.entries if entry.key != mine.key]
-        entries = Board((*others, mine)).groups()[result.group]
-        frame = leaderboard(entries)
-        preview = gr.update(value=_table(frame, shown(frame, entries)), visible=True)
+        group = Board((*others, mine)).groups(result.track, self.sizes)[mine.group]
+        preview = gr.update(value=columns.board(group, lines(group)), visible=True)
+        if mine in group.partial:
+            note += " It is a partial run: it would stand below the whole ones, without a rank."
         if not self.submit_to:
             todo = (
                 "This Space takes no submissions. `easg-bench submit RUN --to ORG/REPO` sends the run from your side."
             )
-            return said, preview, todo, gr.update(interactive=False), None
+            return note, preview, todo, _button("This Space takes no submissions"), None
         try:
             planned = self._plan(text, answers)
         except Exception as error:
-            return said, preview, f"The results repo cannot be asked now: {error}", gr.update(interactive=False), None
-        return said, preview, str(planned), gr.update(interactive=bool(planned.files)), (text, answers)
+            todo = f"The results repo cannot be asked now: {error}"
+            return note, preview, todo, _button("The results repo cannot be asked now"), None
+        button = _button(SEND, True) if planned.files else _button("Nothing to do: it is already there")
+        return note, preview, str(planned), button, (text, answers)
 
     def send(self, checked: tuple[bytes, bytes | None] | None) -> tuple[str, Any]:
         """Open the pull request of what was checked."""
         if checked is None:
-            return "Upload a result first.", gr.update(interactive=False)
+            return "Upload a result first.", _button("Upload a result first")
         try:
             planned = self._plan(*checked)
             address = submit(_api(), planned)
         except Exception as error:
-            return f"Not sent: {error}", gr.update(interactive=True)
-        return (f"Opened {address}" if address else str(planned)), gr.update(interactive=False)
+            return f"Not sent: {error}", _button(SEND, True)
+        return (f"Opened {address}" if address else str(planned)), _button("Sent" if address else "It is already there")
 
     def _plan(self, text: bytes, answers: bytes | None) -> Plan:
         return plan(_api(), self.submit_to, [(text, answers)])
-
-    def _read(self, files: Sequence[str]) -> tuple[Result, bytes, bytes | None, str]:
-        """The result, its published bytes, its answers and what to say of them."""
-        paths = {Path(name).name: Path(name) for name in files}
-        found = [name for name in paths if name.lower().endswith(".json")]
-        if strange := [name for name in paths if not name.lower().endswith((".json", ".jsonl"))]:
-            raise ValueError(
-                f"{strange[0][:80]}: expected are scores.json and, if you like, answers.jsonl and verdicts.jsonl of "
-                "the same run folder, not packed"
-            )
-        if len(found) != 1:
-            raise ValueError(f"one result file (scores.json) is expected, not {len(found)}")
-        original = parse(_limited(paths[found[0]]), found[0][:80])
-        text = published(original.model_dump(mode="json"))
-        result = parse(text, found[0][:80])
-        said = f"{result.name}: a result of {_count(result.avg.n, 'row')} that holds together."
-        lines = [paths.get(name) for name in ("answers.jsonl", "verdicts.jsonl")]
-        if not any(lines):
-            return result, text, None, f"{said} Without answers, so it will be compared by intervals only."
-        if not all(lines):
-            raise ValueError("answers need both answers.jsonl and verdicts.jsonl of the run folder")
-        answers = self._answers(original, *(path for path in lines if path))
-        return result, text, answers, f"{said} Its answers give the same numbers."
-
-    def _answers(self, result: Result, answers: Path, verdicts: Path) -> bytes:
-        if not self.questions.rows:
-            raise ValueError("this Space has no questions, so it cannot check answers: upload scores.json alone")
-        try:
-            said = {str(line["id"]): {"prediction": line.get("prediction")} for line in Lines(answers).read()}
-            given: dict[str, dict[str, Any]] = {"answer": {}, "truth": {}}
-            for line in Lines(verdicts).read():
-                if line["judge"] == result.scorer:
-                    verdict = verdict_of(line)
-                    if verdict.score is not None and not math.isfinite(verdict.score):
-                        raise ValueError(f"verdicts.jsonl: the score of {line['id']!r} is {verdict.score}")
-                    given[line["of"]][str(line["id"])] = verdict
-            asked = set(given["answer"]) | set(given["truth"])
-            rows = [row for row in self.questions.rows.values() if row["id"] in asked]
-            if strange := sorted(asked - set(self.questions.rows)):
-                raise ValueError(f"verdicts.jsonl: {strange[0][:80]!r} is no question of this Space's data set")
-            table = answer_table(rows, said, given["answer"], given["truth"])
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"answers.jsonl or verdicts.jsonl is not as a run writes it: {error!r}") from error
-        check_answers(table, result, "verdicts.jsonl")
-        return answer_bytes(table)
 
 
 def _api() -> Any:
@@ -291,164 +313,154 @@ def _api() -> Any:
     return HfApi()
 
 
-def _limited(path: Path) -> bytes:
-    from videoqa.results import MAX_BYTES
-
-    with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
+def _button(text: str, ready: bool = False) -> Any:
+    """The button that sends: its own text says why it cannot be pressed."""
+    return gr.update(value=text, interactive=ready)
 
 
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def _plain(frame: pd.DataFrame) -> list[list[str]]:
-    return [
-        [
-            "–" if value is None or value != value else f"{value:.2f}" if isinstance(value, float) else str(value)
-            for value in line
-        ]
-        for line in frame.itertuples(index=False)
-    ]
+def _published(of_track: Track) -> str:
+    if not of_track.published:
+        return ""
+    return (
+        "<h3>Published rows</h3><p>Numbers as printed in the paper. <b>Not comparable</b> with those above.</p>"
+        + columns.published(of_track)
+    )
 
 
-def _table(frame: pd.DataFrame, cells: list[list[str]]) -> dict[str, Any]:
-    """What a gradio Dataframe shows: numbers, by which it sorts, under the texts of the cells."""
-    data = frame.astype(object).where(frame.notna(), None).values.tolist()
-    return {"headers": list(frame.columns), "data": data, "metadata": {"display_value": cells, "styling": None}}
+def _question(row: dict[str, Any], of_track: Track, named: str) -> str:
+    """A question with its choices and the right answer, as HTML; `named` are the actions that it is about."""
+    link = f"?question={urllib.parse.quote(row['id'])}"
+    kind = f"{row['type']}, " if len(of_track.types) > 1 else ""
+    options = "".join(
+        f'<li dir="auto"{" class=gold" if at == row["gold"] else ""}>{html.escape(str(option))}'
+        f"{' (right)' if at == row['gold'] else ''}</li>"
+        for at, option in enumerate(row["choices"] or ())
+    )
+    truth = f'<p>Ground truth: <b dir="auto">{html.escape(row["answer"])}</b></p>' if row["answer"] else ""
+    if options:
+        truth = "" if row["gold"] is not None else '<p class="quiet">Which is right is not published.</p>'
+    return (
+        f'<div class="question"><p class="quiet">{html.escape(kind)}clip {html.escape(row["clip"])}</p>'
+        f'<h2 dir="auto">{html.escape(row["question"])}</h2>{f"<ol>{options}</ol>" if options else ""}{truth}{named}'
+        f'<p><a href="{html.escape(link)}">Link to this question</a></p></div>'
+    )
 
 
 def build(app: App) -> gr.Blocks:
     """The page."""
-    numbers = ["number", "str", "str", "number", "str", *["number"] * 5, "str", "number", "number", "str"]
-    widths: list[str | int] = ["40px", "170px", "100px", "125px", "150px", *["125px"] * 5]
-    widths += ["110px", "65px", "100px", "100px"]
-    names = app.groups()  # what the first view shows; what is newer comes when the page has loaded
-    first = names[0][1] if names else None
-    with gr.Blocks(title="EASG-Bench leaderboard", analytics_enabled=False, delete_cache=(3600, 7200)) as page:
-        gr.Markdown("# EASG-Bench\nHow well do models understand what happens when in first-person video?")
+    first = app.track(None)
+    groups = app.choices(first.name)  # what the first view shows; what is newer comes when the page has loaded
+    chosen = groups[0][1] if groups else None
+    several = len(app.names()) > 1
+    heading = "Video question answering" if several else first.title
+    with gr.Blocks(title=f"{heading} leaderboard", analytics_enabled=False, delete_cache=(3600, 7200)) as page:
+        gr.Markdown(f"# {heading}\nHow well do models understand what happens when in first-person video?")
+        chooser = gr.Radio(
+            [(track(n).title, n) for n in app.names()],
+            value=first.name,
+            label="Benchmark",
+            visible=several,
+            elem_id="track",
+        )
         with gr.Tabs() as tabs:
             with gr.Tab("Leaderboard", id="leaderboard"):
                 gr.Markdown(WHY_GROUPS)
-                group = gr.Dropdown(names, value=first, label="Judge, mode, rubric and questions", elem_id="group")
+                gr.Markdown(DEMO_WARNING, visible=app.results.source == DEMO, elem_id="warning")
+                group = gr.Dropdown(groups, value=chosen, label="Scorer and questions", elem_id="group")
                 with gr.Row():
-                    search = gr.Textbox(label="Search models", placeholder="part of a name", elem_id="search", scale=2)
-                    kinds = gr.CheckboxGroup(list(TRACK.kinds), label="Kind (none: all)", elem_id="kinds", scale=2)
+                    search = gr.Textbox(
+                        label="Search models", placeholder="part of a name", elem_id="search", max_length=200, scale=2
+                    )
+                    kinds = gr.CheckboxGroup(list(first.kinds), label="Kind (none: all)", elem_id="kinds", scale=2)
                     prompts = gr.Dropdown(label="Prompt (none: all)", multiselect=True, elem_id="prompts", scale=1)
-                board = gr.Dataframe(
-                    app.rank(first, "", [], []),
-                    datatype=numbers,  # type: ignore[arg-type]
-                    interactive=False,
-                    label="Relative score × 100 with 95% interval",
-                    column_widths=widths,
-                    max_height=640,
-                    elem_id="board",
-                    wrap=True,
-                )
-                gr.Markdown(
-                    "*Against the best*: where the answers of both are here, their averages are compared question by "
-                    "question (paired, clips swapped, p < 0.05 counts as lower); otherwise by whether the 95% "
-                    "intervals of the two averages meet, which misses small differences."
-                )
+                board = gr.HTML(app.rank(first.name, chosen, "", [], []), elem_id="board")
+                gr.Markdown(HOW_COMPARED)
                 note = gr.Textbox(app.note(), label="Results", interactive=False, lines=2, max_lines=8, elem_id="note")
-                gr.Markdown(
-                    "### The paper's rows\nTables 2 and 3, by the paper's judge. **Not comparable** with others."
-                )
-                table2 = paper()
-                gr.Dataframe(
-                    _table(table2, _plain(table2)),
-                    datatype=["str"] * 3 + ["number"] * 6,  # type: ignore[arg-type]
-                    interactive=False,
-                    column_widths=["200px", "130px", "110px", *["90px"] * 6],
-                    elem_id="paper",
-                )
+                paper = gr.HTML(_published(first), visible=bool(first.published), elem_id="paper")
             with gr.Tab("Types", id="types") as types_tab:
-                types_group = gr.Dropdown(label="Judge, mode, rubric and questions", elem_id="types-group")
-                gr.Markdown("### Each model in each type, with 95% intervals")
+                types_group = gr.Dropdown(label="Scorer and questions", elem_id="types-group")
+                types_note = gr.Markdown()
                 by_type = gr.Plot(show_label=False, elem_id="by-type")
-                gr.Markdown("### The best language-only and the best video model")
-                kinds_chart = gr.Plot(show_label=False, elem_id="best-of-kinds")
-                gr.Markdown("### Two turns (locate the action, then ask) against one")
-                stages_note = gr.Markdown()
-                stages = gr.Plot(show_label=False, elem_id="two-stage")
+                best_title = gr.Markdown("### The best run of each kind")
+                best = gr.Plot(show_label=False, elem_id="best-of-kinds")
+                pairs_title = gr.Markdown()
+                pairs = gr.Plot(show_label=False, elem_id="two-ways")
             with gr.Tab("Browse", id="browse"):
                 with gr.Row():
-                    kind = gr.Dropdown([("all types", ""), *TYPES], value="", label="Type", elem_id="kind", scale=1)
+                    kind = gr.Dropdown(
+                        [("all types", ""), *first.types], value="", label="Type", elem_id="kind", scale=1
+                    )
                     clip = gr.Dropdown(label="Clip", elem_id="clip", scale=2)
-                    words = gr.Textbox(label="Words in question or answer", elem_id="words", scale=2)
+                    words = gr.Textbox(label="Words in question or answer", elem_id="words", max_length=200, scale=2)
                 question = gr.Dropdown(label="Question", elem_id="question")
                 found = gr.Markdown(elem_classes="quiet")
                 text = gr.HTML(elem_id="question-text")
                 with gr.Row():
                     with gr.Column(scale=3, min_width=320):
-                        gr.Markdown("#### The clip's actions")
+                        timeline_title = gr.Markdown("#### The clip's actions")
                         timeline = gr.Plot(show_label=False, elem_id="timeline")
                     with gr.Column(scale=2, min_width=320):
-                        gr.Markdown("#### The objects in the frame")
                         frame = gr.Radio(label="Frame", elem_id="frame", visible=False)
-                        picture = gr.Plot(show_label=False, elem_id="picture")
-                        said = gr.Textbox(show_label=False, interactive=False, container=False, elem_id="picture-note")
-                answers = gr.Dataframe(
-                    datatype=["str", "str", "number", "str", "str"],
-                    interactive=False,
-                    label="What the models answered; scores of different judges cannot be compared",
-                    wrap=True,
-                    column_widths=["200px", "320px", "80px", "320px", "240px"],
-                    elem_id="answers",
-                )
+                        picture = gr.HTML(elem_id="picture")
+                        picture_note = gr.Textbox(
+                            show_label=False, interactive=False, container=False, elem_id="picture-note"
+                        )
+                answers = gr.HTML(elem_id="answers")
             with gr.Tab("Submit", id="submit"):
                 gr.Markdown((HERE / "submit.md").read_text(encoding="utf-8"))
-                upload = gr.File(
-                    label=f"scores.json, and if you like answers.jsonl and verdicts.jsonl ({UPLOAD_LIMIT} at most)",
+                files = gr.File(
+                    label=f"scores.json, and if you like answers.jsonl and verdicts.jsonl ({MAX_FILES} files, "
+                    f"{UPLOAD_LIMIT} at most)",
                     file_count="multiple",
                     height=170,
                     elem_id="upload",
                 )
                 verdict = gr.Textbox(label="Check", interactive=False, lines=2, max_lines=8, elem_id="verdict")
-                preview = gr.Dataframe(
-                    datatype=numbers,  # type: ignore[arg-type]
-                    interactive=False,
-                    visible=False,
-                    label="How it would appear",
-                    column_widths=widths,
-                    wrap=True,
-                    elem_id="preview",
-                )
+                preview = gr.HTML(visible=False, elem_id="preview")
                 todo = gr.Textbox(label="What will be done", interactive=False, lines=2, max_lines=8, elem_id="todo")
-                send = gr.Button("Open the pull request", interactive=False, variant="primary", elem_id="send")
+                send = gr.Button("Upload a result first", interactive=False, variant="primary", elem_id="send")
                 checked = gr.State()
             with gr.Tab("About", id="about"):
                 gr.Markdown((HERE / "about.md").read_text(encoding="utf-8"))
 
-        filters = [group, search, kinds, prompts]
-        page.load(app.start, None, [group, prompts, types_group, board, note], show_progress="hidden")
-        page.load(app.opened, None, [tabs, clip, question, found], show_progress="hidden")
+        started = [chooser, group, kinds, prompts, board, note, paper, types_group, kind, clip]
+        drawn = [by_type, types_note, best, best_title, pairs, pairs_title]
+        details = [text, timeline, timeline_title, frame, picture, picture_note, answers]
+        quiet: dict[str, Any] = {"show_progress": "hidden"}
+        page.load(app.opened, None, [*started, tabs, question, found], **quiet)
+        changed = chooser.input(app.start, chooser, started, **quiet)
+        changed.then(app.find, [chooser, kind, clip, words], [question, found], **quiet)
+        changed.then(app.types, [chooser, types_group], drawn, **quiet)
         gr.on(
             [group.input, search.change, kinds.change, prompts.change],
             app.rank,
-            filters,
+            [chooser, group, search, kinds, prompts],
             board,
-            show_progress="hidden",
             trigger_mode="always_last",
             api_name="rank",
+            **quiet,
         )
-        gr.on(
-            [types_tab.select, types_group.input], app.types, types_group, [by_type, kinds_chart, stages, stages_note]
-        )
+        gr.on([types_tab.select, types_group.input], app.types, [chooser, types_group], drawn, **quiet)
         gr.on(
             [kind.input, clip.input, words.change],
             app.find,
-            [kind, clip, words, question],
+            [chooser, kind, clip, words, question],
             [question, found],
-            show_progress="hidden",
             trigger_mode="always_last",
+            api_name="find",
+            concurrency_limit=2,
+            **quiet,
         )
-        details = [text, timeline, frame, picture, said, answers]
-        question.change(app.question, question, details, show_progress="hidden", api_name="question")
-        frame.input(app.picture, [question, frame], [picture, said], show_progress="hidden")
-        upload.change(app.check, upload, [verdict, preview, todo, send, checked])
+        question.change(app.question, [chooser, question], details, api_name="question", **quiet)
+        frame.input(app.picture, [chooser, question, frame], [picture, picture_note], concurrency_limit=2, **quiet)
+        # an upload costs seconds: one at a time, so that the other events have the machine
+        files.change(app.check, files, [verdict, preview, todo, send, checked], api_name="check", concurrency_limit=1)
         send.click(app.send, checked, [todo, send], concurrency_limit=1)
-    return page.queue(default_concurrency_limit=8, max_size=200)
+    return page.queue(default_concurrency_limit=8, max_size=1_000)
 
 
 def main() -> None:
@@ -459,6 +471,7 @@ def main() -> None:
     build(app).launch(
         max_file_size=UPLOAD_LIMIT,
         css=CSS,
+        head=columns.TABLE_SCRIPT,
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         footer_links=["api"],
         ssr_mode=False,

@@ -1,24 +1,32 @@
-"""The Space's charts, as plotly figures that are readable on light and dark pages. Colours: Okabe and Ito's, which
-people who confuse colours can tell apart; marks differ in shape as well. Texts of others are escaped: plotly reads some
-tags in them."""
+"""The Space's charts: plotly figures, and a frame with its boxes as SVG, that are readable on light and dark pages.
+Colours: Okabe and Ito's (the blue lighter), which people who confuse colours can tell apart; marks differ in shape as
+well. Texts of others are escaped: plotly reads some tags in them."""
 
 from __future__ import annotations
 
+import base64
 import html
+import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
-from leaderboard import COLUMNS, TRACK, TYPES, Entry
+from leaderboard import Group
+from plotly.subplots import make_subplots
 from questions import Action
 
+from videoqa.benchmark import AVERAGE, Track
+
 GREY = "#858d95"  # readable on white and on black
-KINDS = {
-    "language-only": ("#0072b2", "circle"),
-    "video": ("#d55e00", "square"),
-    "two-stage": ("#009e73", "diamond"),
-}
-ROLES = {"before": "#0072b2", "asked": "#d55e00", "after": "#009e73"}
+LOOKS = (  # colour and mark of a kind, in the order of the track's kinds
+    ("#1f88cf", "circle"),
+    ("#d55e00", "square"),
+    ("#009e73", "diamond"),
+    ("#cc79a7", "triangle-up"),
+    ("#e69f00", "x"),
+)
+ROLES = {"before": "#1f88cf", "asked": "#d55e00", "after": "#009e73"}
 
 
 def _layout(figure: go.Figure, **options: Any) -> go.Figure:
@@ -43,110 +51,186 @@ def _safe(text: str, most: int = 60) -> str:
     return html.escape(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
-Series = tuple[str, str, dict[str, float], dict[str, tuple[float, float]]]  # name, kind, scores, intervals
+MOST_MODELS = 10  # in one chart
 
 
-def series(entries: Sequence[Entry] | None) -> list[Series]:
-    """What the charts draw of a group's entries, or of the paper's rows (None)."""
-    found: list[Series] = []
-    if entries is None:
-        found += [(row.model, row.kind, dict(row.scores), {}) for row in TRACK.published if not row.way]
-        two = (row for row in TRACK.published if row.way == "two-stage")
-        return found + [(row.model, "two-stage", dict(row.scores), {}) for row in two]
-    for entry in entries:
-        summaries = {n: s for n in COLUMNS if (s := entry.result.column(n)) and s.value is not None}
-        scores = {n: s.value for n, s in summaries.items() if s.value is not None}
-        found.append(
-            (entry.result.label, entry.result.kind, scores, {n: s.interval for n, s in summaries.items() if s.interval})
-        )
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What the charts draw of one run."""
+
+    name: str
+    kind: str
+    model: str
+    way: str  # how it was asked
+    scores: dict[str, float]  # by type, and the average
+    intervals: dict[str, tuple[float, float]]
+    whole: bool = True  # a partial run is drawn hollow and is no kind's best
+
+
+def look(of_track: Track, kind: str) -> tuple[str, str]:
+    """Colour and mark of a kind."""
+    kinds = of_track.kinds
+    return LOOKS[(kinds.index(kind) if kind in kinds else len(kinds)) % len(LOOKS)]
+
+
+def published_series(of_track: Track) -> list[Series]:
+    """The track's published rows; those of the table that compares two ways carry their way."""
+    return [
+        Series(row.model, row.kind, row.model, row.way, {**row.scores, AVERAGE: row.avg}, {})
+        for row in of_track.published
+    ]
+
+
+def group_series(group: Group) -> list[Series]:
+    """The runs of a group, the best first and partial ones last."""
+    found = []
+    for entry in group.entries:
+        result = entry.result
+        summaries = {name: s for name in (*group.track.types, AVERAGE) if (s := result.column(name))}
+        scores = {name: s.value for name, s in summaries.items() if s.value is not None}
+        intervals = {name: s.interval for name, s in summaries.items() if s.interval and name in scores}
+        whole = entry in group.whole
+        name = result.label if whole else f"{result.label}, partial"
+        found.append(Series(name, result.kind, result.name, result.prompt, scores, intervals, whole))
     return found
 
 
-def by_type(lines: Sequence[Series]) -> go.Figure:
-    """Every model's score in each type, with its interval; models in one order within each type."""
-    figure = go.Figure()
-    step = 0.8 / max(1, len(lines))
-    for at, (name, kind, scores, intervals) in enumerate(lines):
-        colour, symbol = KINDS[kind]
-        types = [t for t in TYPES if t in scores]
-        ends = [intervals.get(t, (scores[t], scores[t])) for t in types]
-        figure.add_scatter(
-            x=[TYPES.index(t) - 0.4 + step * (at + 0.5) for t in types],
-            y=[scores[t] for t in types],
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [high - scores[t] for t, (_, high) in zip(types, ends, strict=True)],
-                "arrayminus": [scores[t] - low for t, (low, _) in zip(types, ends, strict=True)],
-                "thickness": 1.2,
-                "width": 0,
-            },
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": 9 if len(lines) < 20 else 6},
-            customdata=[
-                [_safe(name), t, f"{low:.1f} to {high:.1f}"] for t, (low, high) in zip(types, ends, strict=True)
-            ],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{y:.1f} (%{customdata[2]})<extra></extra>",
-            name=kind,
-            legendgroup=kind,
-            showlegend=kind not in {k for _, k, _, _ in lines[:at]},
-        )
-    figure.update_xaxes(tickvals=list(range(5)), ticktext=list(TYPES), range=[-0.5, 4.5], showgrid=False)
-    figure.update_yaxes(title="relative score × 100", rangemode="tozero")
-    for border in range(4):
-        figure.add_vline(border + 0.5, line={"color": "rgba(133,141,149,.25)", "width": 1})
-    return _layout(figure, height=430)
+def _axis_names(lines: Sequence[Series]) -> list[str]:
+    """The runs as they stand at an axis, each once (plotly puts what has one name in one line): the model without its
+    organisation, with the way it was asked where a model has several runs."""
+    models = [line.model for line in lines]
+    found: list[str] = []
+    for line in lines:
+        way = f" · {_safe(line.way, 10)}" if models.count(line.model) > 1 else ""
+        name = _safe(line.model.rsplit("/", 1)[-1], 12 if way else 23) + way
+        while name in found:
+            name += "\u200b"
+        found.append(name)
+    return found
 
 
-def best_of_kinds(lines: Sequence[Series]) -> go.Figure:
-    """The best score of each kind of model in each type: what seeing the video adds."""
+def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
+    """A panel for each type in which every run, named at the side, has its score with its interval."""
+    panels = of_track.columns if len(of_track.columns) == 1 else (*of_track.types, AVERAGE)
+    lines = lines[:MOST_MODELS]
+    names = _axis_names(lines)
+    several = len({line.kind for line in lines}) > 1
+    panel_height, between, top, bottom = len(names) * 20 + 4, 58, 84 if several else 34, 30  # px
+    inner = len(panels) * panel_height + (len(panels) - 1) * between
+    figure = make_subplots(
+        len(panels),
+        1,
+        shared_xaxes=True,
+        subplot_titles=panels,
+        vertical_spacing=between / inner if len(panels) > 1 else 0,
+    )
+    named: set[str] = set()  # kinds in the legend
+    for row, panel in enumerate(panels, 1):
+        for kind in dict.fromkeys(line.kind for line in lines):
+            colour, symbol = look(of_track, kind)
+            mine = [(name, s) for name, s in zip(names, lines, strict=True) if s.kind == kind and panel in s.scores]
+            ends = [s.intervals.get(panel, (s.scores[panel], s.scores[panel])) for _, s in mine]
+            values = [s.scores[panel] for _, s in mine]
+            figure.add_scatter(
+                row=row,
+                col=1,
+                x=values,
+                y=[name for name, _ in mine],
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [high - value for value, (_, high) in zip(values, ends, strict=True)],
+                    "arrayminus": [value - low for value, (low, _) in zip(values, ends, strict=True)],
+                    "thickness": 1.4,
+                    "width": 0,
+                },
+                mode="markers",
+                marker={
+                    "color": colour,
+                    "symbol": [symbol if s.whole else f"{symbol}-open" for _, s in mine],
+                    "size": 9,
+                },
+                customdata=[
+                    [_safe(s.name), f" ({low:.1f} to {high:.1f})" if low < high else ""]
+                    for (_, s), (low, high) in zip(mine, ends, strict=True)
+                ],
+                hovertemplate=f"%{{customdata[0]}}<br>{_safe(panel)}: %{{x:.1f}}%{{customdata[1]}}<extra></extra>",
+                name=_safe(kind),
+                legendgroup=kind,
+                showlegend=bool(mine) and kind not in named,
+            )
+            named |= {kind} if mine else set()
+    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], tickfont_size=12, showgrid=True)
+    figure.update_yaxes(range=[-0.6, len(names) - 0.4], fixedrange=True)
+    figure.update_xaxes(showticklabels=True, tickfont_size=11, fixedrange=True)
+    for note in figure.layout.annotations:
+        note.update(x=0, xanchor="left", font={"size": 14, "color": GREY}, text=f"<b>{_safe(note.text)}</b>")
+    height = inner + top + bottom
+    margin = {"l": 168, "r": 12, "t": top, "b": bottom}
+    legend = {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0, "xref": "container"}
+    return _layout(figure, height=height, margin=margin, legend=legend, showlegend=several)
+
+
+def best_of_kinds(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
+    """The best score of each kind of run in each type; None where there is one kind only."""
+    whole = [line for line in lines if line.whole]
+    if len({line.kind for line in whole}) < 2:
+        return None
     figure = go.Figure()
-    for kind, (colour, _) in KINDS.items():
+    for kind in of_track.kinds:
         best = {}
-        for t in TYPES:
-            candidates = [(scores[t], name) for name, k, scores, _ in lines if k == kind and t in scores]
+        for name in of_track.columns:
+            candidates = [(s.scores[name], s.name) for s in whole if s.kind == kind and name in s.scores]
             if candidates:
-                best[t] = max(candidates)
+                best[name] = max(candidates)
         if best:
             figure.add_bar(
                 x=list(best),
                 y=[score for score, _ in best.values()],
                 text=[f"{score:.0f}" for score, _ in best.values()],
+                textposition="outside",
+                cliponaxis=False,
                 customdata=[_safe(name) for _, name in best.values()],
                 hovertemplate="%{customdata}<br>%{x}: %{y:.1f}<extra></extra>",
-                name=f"best {kind}",
-                marker={"color": colour},
+                name=f"best {_safe(kind)}",
+                marker={"color": look(of_track, kind)[0]},
             )
-    figure.update_xaxes(categoryorder="array", categoryarray=list(TYPES))
-    figure.update_yaxes(title="relative score × 100", rangemode="tozero")
-    return _layout(figure, barmode="group", height=360, showlegend=True)
+    figure.update_xaxes(
+        categoryorder="array", categoryarray=list(of_track.columns), fixedrange=True, tickangle=0, tickfont_size=11
+    )
+    figure.update_yaxes(rangemode="tozero", fixedrange=True)
+    return _layout(figure, barmode="group", height=340, showlegend=True, margin={"l": 36, "r": 8, "t": 40, "b": 40})
 
 
-def two_stage(entries: Sequence[Entry] | None) -> go.Figure | None:
-    """Models that were asked in one turn and in two (locate the action, then its neighbour), or None if there are
-    none: before and after, the types that look back and ahead."""
-    pairs: list[tuple[str, str, dict[str, float]]] = []
-    if entries is None:
-        pairs = [(row.model, row.way, dict(row.scores)) for row in TRACK.published if row.way]
-    else:
-        two = {entry.result.name for entry in entries if entry.result.kind == "two-stage"}
-        for entry in entries:
-            if entry.result.name in two and entry.result.kind != "language-only":
-                way = "two-stage" if entry.result.kind == "two-stage" else "regular"
-                scores = {t: s.value for t in ("before", "after") if (s := entry.result.column(t)) and s.value}
-                pairs.append((entry.result.name, way, scores))
+def two_ways(lines: Sequence[Series], of_track: Track) -> go.Figure | None:
+    """Models that were asked in both of the ways that the track compares, in the types that the second one asks; None
+    where there is no such model. Published rows call the first way "regular"."""
+    if not of_track.beside:
+        return None
+    second = of_track.beside[-1]
+    ways = {"regular": of_track.beside[0], **{way: way for way in of_track.beside}}
+    shared = {s.model for s in lines if s.way == second} & {
+        s.model for s in lines if ways.get(s.way) == of_track.beside[0]
+    }
+    mine = [s for s in lines if s.model in shared and s.way in ways]
+    types = of_track.ways[second].types or of_track.types
     figure = go.Figure()
-    for way, colour in (("regular", KINDS["video"][0]), ("two-stage", KINDS["two-stage"][0])):
-        mine = [(name, t, scores[t]) for name, w, scores in pairs if w == way for t in scores]
+    for at, way in enumerate(of_track.beside):
+        points = [(s.model, t, s.scores[t]) for s in mine if ways[s.way] == way for t in types if t in s.scores]
         figure.add_bar(
-            x=[f"{_safe(name, 24)}<br>{t}" for name, t, _ in mine],
-            y=[score for _, _, score in mine],
-            text=[f"{score:.0f}" for _, _, score in mine],
-            name=way,
-            marker={"color": colour},
+            x=[[_safe(model.rsplit("/", 1)[-1], 24) for model, _, _ in points], [_safe(t) for _, t, _ in points]],
+            y=[score for _, _, score in points],
+            text=[f"{score:.0f}" for _, _, score in points],
+            textposition="outside",
+            cliponaxis=False,
+            name=_safe(way),
+            marker={"color": LOOKS[at + 1][0]},
         )
-    figure.update_yaxes(title="relative score × 100", rangemode="tozero")
-    return _layout(figure, barmode="group", height=340) if pairs else None
+    figure.update_xaxes(fixedrange=True, tickangle=0, tickfont_size=11, dividercolor="rgba(133,141,149,.4)")
+    figure.update_yaxes(rangemode="tozero", fixedrange=True)
+    if not mine:
+        return None
+    return _layout(figure, barmode="group", height=340, margin={"l": 36, "r": 8, "t": 40, "b": 50}, showlegend=True)
 
 
 def timeline(actions: Sequence[Action], clip_start_s: float | None) -> go.Figure:
@@ -192,33 +276,42 @@ def timeline(actions: Sequence[Action], clip_start_s: float | None) -> go.Figure
     return _layout(figure, height=230, margin={"l": 75, "r": 10, "t": 10, "b": 40}, barmode="overlay")
 
 
-def picture(image: Any, evidence: Sequence[dict[str, Any]]) -> go.Figure:
-    """A frame with the boxes of the question's objects; without a picture they stand on an empty frame of 16:9."""
-    width, height = image.size if image is not None else (16, 9)
-    figure = go.Figure()
+BOX_COLOURS = ("#e69f00", "#56b4e9", "#2fc79a", "#e394c0", "#d55e00")
+
+
+def picture(image: Any, evidence: Sequence[dict[str, Any]]) -> str:
+    """A frame with the boxes of the question's objects, as SVG that is as wide as its place and has the frame's own
+    shape; without a picture the boxes stand on an empty frame of 16:9."""
+    width, height = image.size if image is not None else (1280, 720)
+    scale = width / 640  # of lines and letters
     if image is not None:
         image.thumbnail((960, 960))
-        figure.add_layout_image(
-            source=image, x=0, y=0, xref="x", yref="y", sizex=1, sizey=1, sizing="stretch", layer="below"
-        )
+        buffer = io.BytesIO()
+        image.convert("RGB").save(buffer, "JPEG", quality=85)
+        address = f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        parts = [f'<image href="{address}" width="{width}" height="{height}" preserveAspectRatio="none"/>']
     else:
-        figure.add_shape(type="rect", x0=0, y0=0, x1=1, y1=1, line={"color": GREY}, fillcolor="rgba(133,141,149,.12)")
-    colours = ("#e69f00", "#56b4e9", "#2fc79a", "#e394c0", "#d55e00")
+        parts = [f'<rect width="{width}" height="{height}" fill="rgba(133,141,149,.15)"/>']
     for at, one in enumerate(evidence):
-        left, top, right, bottom = one["box"]
-        colour = colours[at % len(colours)]
-        figure.add_shape(type="rect", x0=left, y0=top, x1=right, y1=bottom, line={"color": colour, "width": 3})
-        figure.add_annotation(
-            x=left,
-            y=top if top > 0.08 else bottom,
-            text=_safe(one["object"].replace("_", " ")),
-            showarrow=False,
-            xanchor="left" if left < 0.75 else "right",
-            yanchor="bottom" if top > 0.08 else "top",
-            font={"color": "#111", "size": 13},
-            bgcolor=colour,
-            borderpad=2,
+        left, top, right, bottom = (
+            min(1.0, max(0.0, end)) * side for end, side in zip(one["box"], (width, height) * 2, strict=True)
         )
-    figure.update_xaxes(range=[0, 1], visible=False, constrain="domain")
-    figure.update_yaxes(range=[1, 0], visible=False, scaleanchor="x", scaleratio=height / width, constrain="domain")
-    return _layout(figure, height=360, margin={"l": 0, "r": 0, "t": 0, "b": 0})
+        colour = BOX_COLOURS[at % len(BOX_COLOURS)]
+        name = one["object"].replace("_", " ")[:60]
+        tag_width, tag_height = (len(name) * 11.5 + 8) * scale, 26 * scale
+        x = max(0.0, min(left, width - tag_width))
+        y = top - tag_height if top >= tag_height else min(bottom, height - tag_height)
+        parts.append(
+            f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(0, right - left):.1f}" '
+            f'height="{max(0, bottom - top):.1f}" '
+            f'fill="none" stroke="{colour}" stroke-width="{3 * scale:.1f}"/>'
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{tag_width:.1f}" height="{tag_height:.1f}" fill="{colour}"/>'
+            f'<text x="{x + 4 * scale:.1f}" y="{y + 20 * scale:.1f}" font-size="{20 * scale:.1f}" fill="#111" '
+            f'textLength="{tag_width - 8 * scale:.1f}" lengthAdjust="spacingAndGlyphs" '
+            f'font-family="system-ui, sans-serif">{html.escape(name)}</text>'
+        )
+    most = 480 * width / height  # px; a frame of a phone held upright is not higher than the page
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" style="display:block; width:100%; max-width:{most:.0f}px; '
+        f'border-radius:6px">{"".join(parts)}</svg>'
+    )

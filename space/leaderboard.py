@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 
-from videoqa.benchmark import track
+from videoqa.benchmark import Track, track
 from videoqa.results import Result, read
-from videoqa.scores import Calibration, Scored, compare
-from videoqa.submit import check_answers, content_hash, read_answers
+from videoqa.scores import BEST, LIKE_BEST, TOO_FEW_CLIPS, Calibration, Scored, Standing, against_best
+from videoqa.submit import check_answers, content_hash, moment, read_answers
 
-SIGNIFICANT = 0.05
-TRACK = track()
-TYPES, COLUMNS = TRACK.types, TRACK.columns
+LEAST_MASS = 0.5  # mean probability of the allowed scores, below which a judge does not know what it is asked
+MOST_UNREADABLE = 0.05  # share of verdicts that could not be read
+LONGEST_SEARCH = 200  # characters of what is searched for
 
 
 @dataclass(frozen=True)
@@ -35,73 +35,173 @@ class Entry:
     result: Result = field(compare=False)
     hash: str  # of the file, which stands for the result
     answers: Path | None  # answers.parquet beside it, whose scores give the result's numbers
+    moment: datetime = field(default=datetime.fromtimestamp(0, UTC), compare=False)  # when it was made
 
     @property
     def key(self) -> tuple[str | None, ...]:
-        """Of the entries with one key the newest is shown."""
+        """Of the entries with one key one is shown."""
         result = self.result
-        return result.name, result.kind, result.prompt, result.frames, result.group
+        return result.name, result.kind, result.prompt, result.frames, self.group
+
+    @property
+    def group(self) -> str:
+        """Only results of one group are ranked together: one track, scorer and revision of the data."""
+        return f"{self.result.track} / {self.result.group}"
+
+
+def missing(result: Result, asked: int) -> list[str]:
+    """What a result lacks of a run of all `asked` questions, in words. Whether its limit left any out is the group's to
+    say."""
+    of_all = result.model_copy(update={"data": result.data.model_copy(update={"rows": asked, "limit": None})})
+    more = result.avg.n - asked
+    return [*of_all.gaps, *([f"{more:,} rows more than there are questions"] if more > 0 else [])]
+
+
+def doubts(result: Result) -> list[str]:
+    """What speaks against the judge of a result, in words."""
+    judge, why = result.judge, []
+    if judge is not None and judge.mass is not None and judge.mass < LEAST_MASS:
+        why.append(f"the judge gives the allowed scores a probability of {judge.mass:.2f} only")
+    if result.avg.n and result.avg.unreadable / result.avg.n > MOST_UNREADABLE:
+        why.append(f"{result.avg.unreadable / result.avg.n:.0%} of the verdicts could not be read")
+    if _unfit(judge):
+        why.append("judge-check says that the judge is not fit")
+    return why
+
+
+def _unfit(judge: Any) -> bool:
+    """Whether the result carries judge-check's verdict (not every format does), and it is bad."""
+    check = getattr(judge, "check", None)
+    fit = check.get("fit") if isinstance(check, Mapping) else getattr(check, "fit", check)
+    return fit is False or (isinstance(fit, str) and fit.casefold().startswith("not"))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The results that can be compared: whole runs from the best average down, then partial ones."""
+
+    track: Track
+    whole: tuple[Entry, ...]
+    partial: tuple[Entry, ...]  # their average is of other questions than that of the whole ones
+    asked: int  # questions of the data
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], asked: int | None = None) -> Group:
+        """The group of entries that belong together; `asked` is known where their questions are."""
+        # else the data may be somebody's sample
+        all_data = asked is not None or any(e.result.data.limit is None for e in entries)
+        asked = asked or max(max(e.result.data.rows, e.result.avg.n) for e in entries)
+
+        def partial(entry: Entry) -> bool:
+            limit = entry.result.data.limit
+            return bool(missing(entry.result, asked)) or (limit is not None and not all_data)
+
+        def rank(entry: Entry) -> tuple[float, str, str]:
+            return -(entry.result.avg.value or 0), entry.result.label, entry.hash
+
+        whole = tuple(sorted((e for e in entries if not partial(e)), key=rank))
+        return cls(track(entries[0].result.track), whole, tuple(sorted(set(entries) - set(whole), key=rank)), asked)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All of them, the partial ones last."""
+        return self.whole + self.partial
+
+    @property
+    def name(self) -> str:
+        """The scorer and the data."""
+        return self.entries[0].result.group
+
+    @property
+    def best(self) -> Entry | None:
+        """The best whole run; a partial one is never it."""
+        return self.whole[0] if self.whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a leaderboard."""
+
+    rank: int | None  # among the whole runs
+    entry: Entry
+    asked: int  # questions of the data
+    standing: str
+    badges: tuple[tuple[str, str], ...]  # (word, what it means)
+
+    @property
+    def n(self) -> int:
+        """Questions that were answered and scored."""
+        return self.entry.result.avg.n_scored
 
 
 @dataclass(frozen=True)
 class Board:
     """All results at one moment."""
 
-    entries: tuple[Entry, ...] = ()  # of each model, prompt, frames and group the newest one
+    entries: tuple[Entry, ...] = ()  # one of each model, prompt, frames and group
     refused: tuple[str, ...] = ()  # why a file is not shown
-    replaced: int = 0  # older results of the same model and group
+    replaced: int = 0  # other results of the same model and group
 
-    def groups(self) -> dict[str, list[Entry]]:
-        """The entries by group, the largest group first, each from the best average down; a result that lacks a type
-        stands behind those that have it, since its average is of fewer types."""
-        found: dict[str, list[Entry]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.result.group, []).append(entry)
+    def groups(self, of_track: str | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, Group]:
+        """The groups of a track (None: of all) by name, the largest first. `sizes` are the numbers of questions of the
+        revisions that are known."""
+        found = _grouped(entry for entry in self.entries if of_track in (None, entry.result.track))
+        groups = {k: Group.of(v, (sizes or {}).get(v[0].result.data.revision)) for k, v in found.items()}
+        return dict(sorted(groups.items(), key=lambda pair: (-len(pair[1].entries), pair[0])))
 
-        def rank(entry: Entry) -> tuple[int, float, str, str]:
-            return len(entry.result.types_missing), -(entry.result.avg.value or 0), entry.result.label, entry.hash
 
-        ranked = {k: sorted(v, key=rank) for k, v in found.items()}
-        return dict(sorted(ranked.items(), key=lambda pair: (-len(pair[1]), pair[0])))
+def _grouped(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.group, []).append(entry)
+    return found
 
 
 def load(folder: Path) -> Board:
     """Read every result file below a folder."""
     refused: list[str] = []
-    newest: dict[tuple[str | None, ...], Entry] = {}
-    seen: dict[str, str] = {}
-    paths = [path for path in sorted(folder.rglob("scores*.json")) if path.is_file()]
-    for path in paths:
+    entries: list[Entry] = []
+    known: dict[str, str] = {}
+    for path in (path for path in sorted(folder.rglob("scores*.json")) if path.is_file()):
         where = path.relative_to(folder).as_posix()
         try:
             result = read(path)
+            made = moment(result)
         except (ValueError, OSError) as error:
-            refused.append(str(error).replace(str(path), where, 1))
+            refused.append(f"{where}: {error}".replace(f"{where}: {path}", where, 1))
             continue
         digest = content_hash(path.read_bytes())
-        if digest in seen:
-            refused.append(f"{where}: the same file as {seen[digest]}")
+        if digest in known:
+            refused.append(f"{where}: the same file as {known[digest]}")
             continue
-        seen[digest] = where
-        answers = path.with_name("answers.parquet") if path.name == "scores.json" else None
-        if answers is not None and answers.exists():
+        known[digest] = where
+        beside, answers = path.with_name("answers.parquet"), None
+        if path.name == "scores.json" and beside.exists():
             try:
-                check_answers(read_answers(answers), result, f"{where}'s answers.parquet")
+                check_answers(read_answers(beside), result, f"{where}'s answers.parquet")
+                answers = beside
             except ValueError as error:
-                refused.append(str(error).replace(str(answers), f"{where}'s answers.parquet", 1))
-                answers = None
-        else:
-            answers = None
-        entry = Entry(result, digest, answers)
-        if entry.key not in newest or (result.date, digest) > (newest[entry.key].result.date, newest[entry.key].hash):
-            newest[entry.key] = entry
-    return Board(tuple(newest.values()), tuple(refused), len(seen) - len(newest))
+                refused.append(str(error).replace(str(beside), f"{where}'s answers.parquet", 1))
+        entries.append(Entry(result, digest, answers, made))
+    kept = _newest(entries)
+    return Board(tuple(kept), tuple(refused), len(entries) - len(kept))
+
+
+def _newest(entries: Sequence[Entry]) -> list[Entry]:
+    """Of the entries with one key the newest one; but a partial run does not replace a whole one."""
+    kept: dict[tuple[str | None, ...], Entry] = {}
+    for mine in _grouped(entries).values():
+        whole = set(Group.of(mine).whole)
+        for entry in sorted(mine, key=lambda e: (e in whole, e.moment, e.hash)):
+            kept[entry.key] = entry
+    chosen = set(kept.values())
+    return [entry for entry in entries if entry in chosen]
 
 
 # -- is a difference real? --------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def table(path: Path) -> pa.Table:
     """The answers of one entry."""
     return read_answers(path)
@@ -114,100 +214,73 @@ def _scored(answers: pa.Table, column: str) -> list[Scored]:
     ]
 
 
-@lru_cache(maxsize=4096)
-def _paired(best: Entry, other: Entry) -> float | None:
-    """p-value of the paired difference of two averages; None where it cannot be had."""
-    if best.answers is None or other.answers is None:
-        return None
-    truth = _scored(table(best.answers), "truth_score")
-    calibration = Calibration.of(best.result.group, truth, types=TYPES)
+@lru_cache(maxsize=256)
+def _compared(whole: tuple[Entry, ...]) -> dict[Entry, Standing]:
+    """How the runs stand to the best, those whose answers are here; empty where the best run's are not."""
+    with_answers = {entry.hash: entry for entry in whole if entry.answers is not None}
+    if not whole or whole[0].hash not in with_answers:
+        return {}
+    of_track, key, scale = track(whole[0].result.track), whole[0].result.group, None
+    rows = {name: _scored(table(entry.answers), "score") for name, entry in with_answers.items() if entry.answers}
+    if of_track.measure.needs_truth and whole[0].answers is not None:
+        scale = Calibration.of(key, _scored(table(whole[0].answers), "truth_score"), types=of_track.types)
     try:
-        found = compare(
-            _scored(table(best.answers), "score"),
-            _scored(table(other.answers), "score"),
-            calibration,
-            calibration,
-            key=best.result.group,
-            types=TYPES,
-        )
+        found = against_best(rows, scale, key=key, types=of_track.types)
     except ValueError:
-        return None
-    return found.avg.p_value if found.avg.n else None
+        return {}
+    return {with_answers[name]: standing for name, standing in found.items()}
 
 
-def standing(entry: Entry, best: Entry) -> str:
-    """How an entry stands to the best of its group, and by which evidence: the paired comparison of the answers where
-    both are there, otherwise whether the intervals of the averages meet."""
+def standings(whole: tuple[Entry, ...]) -> dict[Entry, str]:
+    """How each whole run stands to the best of its group, and by which evidence: the answers where both are there,
+    otherwise whether the intervals of the averages meet."""
+    compared = _compared(whole)
+    return {entry: _standing(entry, whole[0], compared.get(entry)) for entry in whole}
+
+
+def _standing(entry: Entry, best: Entry, standing: Standing | None) -> str:
     if entry is best:
         return "best"
-    if (p := _paired(best, entry)) is not None:
-        said = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-        return f"{'like the best' if p >= SIGNIFICANT else 'lower'} (paired, {said})"
+    if standing is not None and standing.p_value is not None:
+        p = "p < 0.001" if standing.p_value < 0.001 else f"p = {standing.p_value:.3f}"
+        return f"{LIKE_BEST if standing.name == BEST else standing.name} (paired, {p})"
+    if standing is not None and standing.name == TOO_FEW_CLIPS:
+        return f"unknown ({TOO_FEW_CLIPS})"
     mine, theirs = entry.result.avg.interval, best.result.avg.interval
     if mine is None or theirs is None:
         return "unknown (no interval)"
     return "like the best (intervals meet)" if mine[1] >= theirs[0] else "lower (intervals apart)"
 
 
-def leaderboard(
-    entries: Sequence[Entry], search: str = "", kinds: Sequence[str] = (), prompts: Sequence[str] = ()
-) -> pd.DataFrame:
+def lines(group: Group, search: str = "", kinds: Sequence[str] = (), prompts: Sequence[str] = ()) -> list[Line]:
     """The rows of one group that pass the filters (an empty one passes all); ranks are those of the whole group."""
-    lines = []
-    for rank, entry in enumerate(entries, 1):
+    wanted = search[:LONGEST_SEARCH].strip().casefold()
+    found, standing = [], standings(group.whole)
+    for at, entry in enumerate(group.entries):
         result = entry.result
-        if search.strip().casefold() not in result.name.casefold():
+        if wanted not in result.name.casefold():
             continue
         if (kinds and result.kind not in kinds) or (prompts and result.prompt not in prompts):
             continue
-        scores = {name: (s.value if (s := result.column(name)) else None) for name in COLUMNS}
-        lines.append(
-            {
-                "#": rank,
-                "Model": result.name,
-                "Prompt": result.prompt + (f", {result.frames}" if result.frames else ""),
-                "Avg.": scores.pop("Avg."),
-                "Against the best": standing(entry, entries[0]),
-                **scores,
-                "Kind": result.kind,
-                "Rows": result.avg.n,
-                "Unreadable": result.avg.unreadable,
-                "Date": result.date[:10],
-            }
+        whole = at < len(group.whole)
+        found.append(
+            Line(
+                at + 1 if whole else None,
+                entry,
+                group.asked,
+                standing.get(entry, "not ranked"),
+                tuple(_badges(result, group.asked, whole)),
+            )
         )
-    columns = ["#", "Model", "Prompt", "Avg.", "Against the best", *TYPES, "Kind", "Rows", "Unreadable", "Date"]
-    return pd.DataFrame(lines, columns=columns)
+    return found
 
 
-def shown(frame: pd.DataFrame, entries: Sequence[Entry]) -> list[list[str]]:
-    """What stands in the cells of a leaderboard: scores with their intervals."""
-    intervals = {
-        rank: {name: s.interval if (s := entry.result.column(name)) else None for name in COLUMNS}
-        for rank, entry in enumerate(entries, 1)
-    }
-    cells = []
-    for line in frame.to_dict("records"):
-        row = []
-        for name, value in line.items():
-            if name in COLUMNS:
-                interval = intervals[line["#"]][str(name)]
-                ends = f" ({interval[0]:.0f}–{interval[1]:.0f})" if interval else ""
-                row.append("–" if pd.isna(value) else f"{value:.1f}{ends}")
-            else:
-                row.append(f"{text[:59]}…" if len(text := str(value)) > 60 else text)
-        cells.append(row)
-    return cells
-
-
-def paper() -> pd.DataFrame:
-    """The paper's rows (Tables 2 and 3), whose judge and scale are the paper's own."""
-    lines = []
-    for row in (row for row in TRACK.published if row.way != "regular"):
-        scores = {name: row.scores.get(name) for name in TYPES}
-        lines.append(
-            {"Model": row.model, "Kind": row.kind, "Prompting": row.way or "regular", **scores, "Avg.": row.avg}
-        )
-    return pd.DataFrame(lines)
+def _badges(result: Result, asked: int, whole: bool) -> Iterable[tuple[str, str]]:
+    if not whole:
+        limit = f"a sample of {result.data.limit:,}" if result.data.limit else ""
+        yield "partial", "; ".join([*missing(result, asked), *([limit] if limit else [])])
+    if why := doubts(result):
+        yield "judge?", "; ".join(why)
 
 
 # -- where they come from ---------------------------------------------------------------------------------------------
@@ -249,9 +322,8 @@ class Results:
             seen = str([(str(p), s.st_mtime_ns, s.st_size) for p, s in stats])
             if seen != self._seen:
                 board = load(folder)
-                for entries in board.groups().values():
-                    for entry in entries:
-                        standing(entry, entries[0])  # worked out now, so that no viewer waits for it
+                for group in board.groups().values():
+                    lines(group)  # worked out now, so that no viewer waits for it
                 self._board, self._seen = board, seen
                 table.cache_clear()
             self._read, self._failed = datetime.now(UTC), ""

@@ -1,4 +1,5 @@
-"""The questions that the Space shows: found by type, clip or words, with their clip's actions, picture and answers."""
+"""The questions of one track that the Space shows: found by type, clip or words, with their clip's actions, picture and
+answers."""
 
 from __future__ import annotations
 
@@ -8,16 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow.compute as pc
+from columns import Said
 from leaderboard import Entry, table
 
 import easg_bench
+from videoqa.benchmark import Track, track, track_of
 from videoqa.frames import Policy, VideoError, read_frames
 from videoqa.rows import revision
 from videoqa.videos import clip_ends, find_video, video_files
 
 MOST = 200  # questions in one list
+LONGEST_SEARCH, MOST_WORDS = 200, 10  # characters and words of a search that count
+CONFIG = "default"  # all questions of a data set
 
 
 @dataclass(frozen=True)
@@ -34,20 +38,26 @@ class Action:
 class Questions:
     """A data set of questions and, where there is one, the folder of its videos."""
 
+    track: Track = field(default_factory=track)
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    graphs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # by clip, in order
+    graphs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # by clip, in order; where there are any
     videos: dict[str, Path] = field(default_factory=dict)
+    revision: str = ""
     _revisions: dict[frozenset[str], str] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)  # what a search looks at
 
     @classmethod
     def load(cls, data: str, videos: str = "") -> Questions:
-        """Read a folder or Hub dataset repo."""
-        rows = {row["id"]: row for row in easg_bench.load(data)}
+        """Read a folder or Hub dataset repo, of the track that it says it is of."""
+        of_track = track_of(data)
+        rows = {row["id"]: dict(row) for row in of_track.load(data, CONFIG)}
         graphs: dict[str, list[dict[str, Any]]] = {}
-        with contextlib.suppress(ValueError):  # a dataset of the authors' file has no graphs
-            for graph in easg_bench.load(data, "graphs"):
-                graphs.setdefault(graph["clip"], []).append(graph)
-        return cls(rows, graphs, video_files(videos) if videos else {})
+        if of_track.first:
+            with contextlib.suppress(ValueError):  # a dataset of the authors' file has no graphs
+                for graph in easg_bench.load(data, "graphs"):
+                    graphs.setdefault(graph["clip"], []).append(graph)
+        found = video_files(videos) if videos else {}
+        return cls(of_track, rows, graphs, found, revision(list(rows.values())))
 
     def clips(self) -> list[str]:
         """The clips that have questions."""
@@ -55,21 +65,23 @@ class Questions:
 
     def find(self, kind: str | None, clip: str | None, words: str) -> list[tuple[str, str]]:
         """(text, id) of the questions of this type and clip whose question or answer holds all words."""
-        wanted = words.casefold().split()
+        if not self._texts:
+            self._texts = {i: f"{row['question']} {row['answer'] or ''}".casefold() for i, row in self.rows.items()}
+        wanted = words[:LONGEST_SEARCH].casefold().split()[:MOST_WORDS]
         return [
-            (f"{row['question']} [{row['type']}]", row["id"])
+            (f"{row['question']} [{row['type']}]" if len(self.track.types) > 1 else row["question"], row["id"])
             for row in self.rows.values()
             if (not kind or row["type"] == kind) and (not clip or row["clip"] == clip)
-            if all(word in f"{row['question']} {row['answer']}".casefold() for word in wanted)
+            if all(word in self._texts[row["id"]] for word in wanted)
         ]
 
     def actions(self, row: dict[str, Any]) -> list[Action]:
         """The clip's actions in order; those that the question asks about, and their neighbours, have a role. A purpose
         question asks about every action with its object and has no neighbours."""
         graphs = self.graphs.get(row["clip"], [])
-        shown = {e["graph"] for e in row["evidence"]}
+        marked = {e["graph"] for e in row["evidence"] or ()}
         if row["frame"] is None:
-            asked = {i for i, graph in enumerate(graphs) if graph["graph"] in shown}
+            asked = {i for i, graph in enumerate(graphs) if graph["graph"] in marked}
             roles = dict.fromkeys(asked, "asked")
         else:
             # two actions of a clip can have one frame; the id then has the action's number in the clip
@@ -78,7 +90,7 @@ class Questions:
             at = next((i for i in here if str(graphs[i]["index"]) == number), here[0] if here else -9)
             roles = {at - 1: "before", at: "asked", at + 1: "after"}
         return [
-            Action(_told(graph), graph["start_s"], graph["end_s"], roles.get(i, "other"))
+            Action(_named(graph), graph["start_s"], graph["end_s"], roles.get(i, "other"))
             for i, graph in enumerate(graphs)
         ]
 
@@ -98,40 +110,34 @@ class Questions:
             return None, f"No picture: {error}"
         return frames.images[0], f"{source.path.name} at {seconds:.2f} s of the full video"
 
-    def answers(self, row: dict[str, Any], entries: Sequence[Entry]) -> pd.DataFrame:
+    def answers(self, row: dict[str, Any], entries: Sequence[Entry]) -> list[Said]:
         """All models' answers to one question, by model. Entries of other questions are left out, by id and by the hash
         of what they were asked."""
-        lines = []
+        found = []
         for entry in entries:
-            if entry.answers is None or not self._answered(entry):
+            if entry.result.track != self.track.name or entry.answers is None or not self._answered(entry):
                 continue
             answers = table(entry.answers)
             for line in answers.filter(pc.equal(answers["id"], row["id"])).to_pylist():
-                lines.append(
-                    {
-                        "Model": entry.result.label,
-                        "Answer": line["prediction"] or "(no answer)",
-                        "Score": line["score"],
-                        "Judge's reason": line["explanation"] or (line["status"] or "").replace("ok", ""),
-                        "Judge": entry.result.scorer,
-                    }
-                )
-        columns = ["Model", "Answer", "Score", "Judge's reason", "Judge"]
-        return pd.DataFrame(sorted(lines, key=lambda one: (one["Model"], one["Judge"])), columns=columns)
+                reason = line["explanation"] or (line["status"] or "").replace("ok", "")
+                answer = line["prediction"] or "(no answer)"
+                found.append(Said(entry.result.label, answer, line["score"], reason, entry.result.scorer))
+        return sorted(found, key=lambda said: (said.model, said.scorer))
 
     def _answered(self, entry: Entry) -> bool:
-        """Whether this entry's run was on these very questions: ids may be the same where the wording is not. A run in
-        two stages has the revision of all questions, and answers to those that look before or after."""
+        """Whether this entry's run was on these very questions: ids may be the same where the wording is not. A run of
+        a way that asks some types only has the revision of all questions, and answers to those that it asked."""
         assert entry.answers is not None
+        way = self.track.ways.get(entry.result.prompt)
+        if way and way.types and len(self.rows) == entry.result.data.rows:
+            return entry.result.data.revision == self.revision
         ids = frozenset(table(entry.answers)["id"].to_pylist())
-        if entry.result.kind == "two-stage" and len(self.rows) == entry.result.data.rows:
-            ids = frozenset(self.rows)
         if ids not in self._revisions:
             self._revisions[ids] = revision([row for identifier, row in self.rows.items() if identifier in ids])
         return self._revisions[ids] == entry.result.data.revision
 
 
-def _told(graph: dict[str, Any]) -> str:
+def _named(graph: dict[str, Any]) -> str:
     relations = (f"{r['relation']} {r['tail']}" for r in graph["relations"])
     words = [graph["verb"] or "(no action)", graph["object"] or "", *relations]
     return " ".join(word for word in words if word).replace("_", " ")

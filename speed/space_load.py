@@ -1,8 +1,10 @@
-"""The Space under load, on this machine alone: 2,000 result files of 60 models, then 50 viewers for a minute.
+"""The Space under load, on this machine alone: 2,000 result files of 60 models, then 50 viewers for a minute, and the
+same once more while one attacks.
 
     python speed/space_load.py [--viewers 50] [--seconds 60]
 
-A viewer fetches the page, then filters the leaderboard again and again with a second between. Printed: how long reading
+A viewer fetches the page, then filters the leaderboard again and again with a second between. The attacker searches for
+100,000 words and uploads 20 MB of "{}" lines, over and over, without waiting for the replies. Printed: how long reading
 the files and a filter take in the process, what the viewers waited (median, 95th percentile), errors, and the server's
 memory before and after.
 """
@@ -33,21 +35,21 @@ MODELS, FILES = 60, 2_000
 
 def fill(folder: Path) -> None:
     """Write the result files: every model under judges and prompts, newer and older ones."""
-    from videoqa.benchmarks.easg.published import TYPES
+    from videoqa.results import read
 
     rng = random.Random(0)
-    template = next((ROOT / "space" / "demo").rglob("scores.json")).read_text(encoding="utf-8")
+    template = read(next((ROOT / "space" / "demo").rglob("scores.json"))).model_dump_json()
     for number in range(FILES):
         data = json.loads(template)
         factor = rng.uniform(0.2, 1)
         for summary in (*data["types"].values(), data["avg"]):
-            for field in ("mean", "relative", "standard_error"):
+            for field in ("mean", "value", "standard_error"):
                 summary[field] *= factor
             for field in ("mean_interval", "interval"):
                 summary[field] = [end * factor for end in summary[field]]
-        data["avg"]["relative"] = sum(data["types"][t]["relative"] for t in TYPES) / len(TYPES)
+        data["avg"]["value"] = sum(one["value"] for one in data["types"].values()) / len(data["types"])
         data["model"] = f"org/model-{number % MODELS}"
-        data["judge"]["key"] = f"judge {number // MODELS % 4}"
+        data["scorer"] = data["judge"]["key"] = f"judge {number // MODELS % 4}"
         data["prompt"] = ("blind", "narrations")[number // (4 * MODELS) % 2]
         data["date"] = f"2025-{1 + number % 12:02}-01T00:00:00+00:00"
         path = folder / "results" / "m" / str(number) / "scores.json"
@@ -71,7 +73,10 @@ def watch(url: str, until: float, pages: list[float], filters: list[float], erro
             client.get("/").raise_for_status()
             pages.append(time.perf_counter() - start)
             while time.perf_counter() < until:
-                asked: dict[str, Any] = {"data": [None, f"model-{rng.randrange(MODELS)}", [], []], "session_hash": tab}
+                asked: dict[str, Any] = {
+                    "data": [None, None, f"model-{rng.randrange(MODELS)}", [], []],
+                    "session_hash": tab,
+                }
                 start = time.perf_counter()
                 event = client.post("/gradio_api/call/rank", json=asked).raise_for_status().json()["event_id"]
                 text = client.get(f"/gradio_api/call/rank/{event}").raise_for_status().text
@@ -81,6 +86,29 @@ def watch(url: str, until: float, pages: list[float], filters: list[float], erro
                 time.sleep(1)
         except httpx.HTTPError as error:
             errors.append(repr(error))
+
+
+def attack(url: str, until: float, done: list[str]) -> None:
+    """One attacker: endless searches and uploads, whose replies nobody waits for."""
+    words = {"data": [None, None, None, "a " * 100_000, None], "session_hash": "attacker"}
+    lines = b"{}\n" * (20_000_000 // 3 - 1_000)
+    result = next((ROOT / "space" / "demo").rglob("scores.json")).read_bytes()
+    names = ("scores.json", "answers.jsonl", "verdicts.jsonl")
+    files = [("files", (name, result if name.endswith("json") else lines)) for name in names]
+    with httpx.Client(base_url=url, timeout=30) as client:
+        while time.perf_counter() < until:
+            try:
+                for _ in range(5):
+                    client.post("/gradio_api/call/find", json=words)
+                paths = client.post("/gradio_api/upload", files=files).raise_for_status().json()
+                sent = [
+                    {"path": path, "orig_name": name, "meta": {"_type": "gradio.FileData"}}
+                    for path, name in zip(paths, names, strict=True)
+                ]
+                call = client.post("/gradio_api/call/check", json={"data": [sent], "session_hash": "attacker"})
+                done.append("upload" if call.is_success else call.text[:100])
+            except (httpx.HTTPError, ValueError) as error:
+                done.append(repr(error)[:100])
 
 
 def told(name: str, seconds: list[float]) -> str:
@@ -97,6 +125,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     asked = parser.parse_args()
     viewers, seconds = min(asked.viewers, 100), min(asked.seconds, 120)
+    import columns
     import leaderboard
 
     with tempfile.TemporaryDirectory() as name:
@@ -105,11 +134,10 @@ def main() -> None:
         start = time.perf_counter()
         board = leaderboard.load(folder)
         print(f"{FILES} files read in {time.perf_counter() - start:.2f} s; refused: {len(board.refused)}")
-        entries = next(iter(board.groups().values()))
+        group = next(iter(board.groups().values()))
         start = time.perf_counter()
-        frame = leaderboard.leaderboard(entries, search="model-1")
-        leaderboard.shown(frame, entries)
-        print(f"a filter of a group of {len(entries)}: {time.perf_counter() - start:.4f} s in the process")
+        columns.board(group, leaderboard.lines(group, search="model-1"))
+        print(f"a filter of a group of {len(group.entries)}: {time.perf_counter() - start:.4f} s in the process")
         env: dict[str, Any] = {"GRADIO_SERVER_NAME": HOST, "GRADIO_SERVER_PORT": str(PORT), "EASG_BENCH_RESULTS": name}
         server = subprocess.Popen([sys.executable, str(ROOT / "space/app.py")], env=os.environ | env)
         try:
@@ -126,23 +154,27 @@ def main() -> None:
             watch(url, time.perf_counter() + 5, pages, filters, errors)  # one viewer alone first
             print(told("alone: pages", pages))
             print(told("alone: filters", filters))
-            pages, filters = [], []
-            before, until = memory(server.pid), time.perf_counter() + seconds
-            threads = [
-                threading.Thread(target=watch, args=(url, until, pages, filters, errors)) for _ in range(viewers)
-            ]
-            for thread in threads:
-                thread.start()
-            time.sleep(seconds / 2)
-            half = memory(server.pid)
-            for thread in threads:
-                thread.join()
-            print(f"{viewers} viewers for {seconds:.0f} s; errors: {len(errors)} {errors[:2]}")
-            print(told("pages", pages))
-            print(told("filters", filters))
-            print(
-                f"memory of the server: {before:.0f} MB before, {half:.0f} at half time, {memory(server.pid):.0f} after"
-            )
+            for attacked in (False, True):
+                pages, filters, errors = [], [], []
+                attacks: list[str] = []
+                before, until = memory(server.pid), time.perf_counter() + seconds
+                threads = [
+                    threading.Thread(target=watch, args=(url, until, pages, filters, errors)) for _ in range(viewers)
+                ]
+                if attacked:
+                    threads.append(threading.Thread(target=attack, args=(url, until, attacks)))
+                for thread in threads:
+                    thread.start()
+                time.sleep(seconds / 2)
+                half = memory(server.pid)
+                for thread in threads:
+                    thread.join()
+                beside = f" beside an attacker ({len(attacks)} rounds, {sorted(set(attacks))[:2]})" if attacked else ""
+                print(f"{viewers} viewers for {seconds:.0f} s{beside}; errors: {len(errors)} {errors[:2]}")
+                print(told("pages", pages))
+                print(told("filters", filters))
+                after = memory(server.pid)
+                print(f"memory of the server: {before:.0f} MB before, {half:.0f} at half time, {after:.0f} after")
         finally:
             server.terminate()
             server.wait(30)

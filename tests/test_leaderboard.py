@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import time
 import zipfile
@@ -26,6 +27,8 @@ from videoqa.results import parse
 
 pytest.importorskip("gradio", reason="the extra `space` is not installed")
 app = pytest.importorskip("app")
+charts = pytest.importorskip("charts")
+columns = pytest.importorskip("columns")
 leaderboard = pytest.importorskip("leaderboard")
 questions = pytest.importorskip("questions")
 
@@ -58,9 +61,11 @@ def test_results_of_two_judges_are_never_in_one_ranking(board: Path) -> None:
     for key, model, score in (("a", "x", 5.0), ("a", "y", 7.0), ("b", "x", 9.0)):
         put(board, judged_by(key, model, score))
     groups = leaderboard.load(board).groups()
-    assert [[e.result.name for e in found] for found in groups.values()] == [["y", "x"], ["x"]]
-    frame = leaderboard.leaderboard(next(iter(groups.values())))
-    assert list(frame["Model"]) == ["y", "x"] and list(frame["#"]) == [1, 2]
+    assert [[e.result.name for e in group.entries] for group in groups.values()] == [["y", "x"], ["x"]]
+    assert [(line.rank, line.entry.result.name) for line in leaderboard.lines(next(iter(groups.values())))] == [
+        (1, "y"),
+        (2, "x"),
+    ]
 
 
 def test_other_questions_are_another_group(board: Path) -> None:
@@ -74,27 +79,45 @@ def test_other_questions_are_another_group(board: Path) -> None:
 def test_filters_keep_the_ranks_of_the_whole_group(board: Path) -> None:
     for model, score, kind in (("one", 9.0, "video"), ("two", 8.0, "language-only"), ("three", 7.0, "video")):
         put(board, judged_by("j", model, score) | {"kind": kind})
-    (entries,) = leaderboard.load(board).groups().values()
-    assert list(leaderboard.leaderboard(entries, search="T")["#"]) == [2, 3]
-    assert list(leaderboard.leaderboard(entries, kinds=["video"])["#"]) == [1, 3]
-    assert leaderboard.leaderboard(entries, prompts=["blind"]).empty
-    assert leaderboard.leaderboard(entries, search="nothing like it").empty
+    (group,) = leaderboard.load(board).groups().values()
+
+    def ranks(**filters: Any) -> list[int | None]:
+        return [line.rank for line in leaderboard.lines(group, **filters)]
+
+    assert ranks(search="T") == [2, 3] and ranks(kinds=["video"]) == [1, 3]
+    assert ranks(prompts=["blind"]) == ranks(search="nothing like it") == []
 
 
-def test_a_cell_shows_the_score_with_its_interval_over_the_number_it_sorts_by(board: Path) -> None:
+def test_a_cell_shows_the_score_over_its_interval_and_sorts_by_all_digits(board: Path) -> None:
+    put(board, judged_by("j", "m", 17 / 3))
+    (group,) = leaderboard.load(board).groups().values()
+    avg = group.best.result.avg
+    cell = next(c for c in columns.board_columns(group.track) if c.name == "Avg.").cell(leaderboard.lines(group)[0])
+    assert f'data-by="{avg.value!r}"' in cell
+    assert f">{avg.value:.1f}</span><small>{avg.interval[0]:.1f}–{avg.interval[1]:.1f}</small>" in cell
+
+
+def test_the_columns_of_a_leaderboard_are_the_tracks_types_after_what_matters_most(board: Path) -> None:
     put(board, judged_by("j", "m", 8.0))
-    (entries,) = leaderboard.load(board).groups().values()
-    frame = leaderboard.leaderboard(entries)
-    assert frame["Avg."][0] == entries[0].result.avg.value == 100.0
-    low, high = entries[0].result.avg.interval
-    assert leaderboard.shown(frame, entries)[0][3] == f"100.0 ({low:.0f}–{high:.0f})"
+    (group,) = leaderboard.load(board).groups().values()
+    shown = columns.board(group, leaderboard.lines(group))
+    heads = re.findall(r"<button>(.*?)</button>", shown)
+    assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", *TYPES, "Date"]
+    assert shown.count("<td ") == len(heads), "what no row has a value of is left out: Unreadable"
+
+
+def test_figures_that_need_no_judge_have_a_column_where_a_result_has_them(board: Path) -> None:
+    put(board, judged_by("j", "m", 8.0) | {"extras": {"match_verb": {"all": {"n": 9, "mean": 0.25}}}})
+    (group,) = leaderboard.load(board).groups().values()
+    shown = columns.board(group, leaderboard.lines(group))
+    assert "<button>match verb</button>" in shown and 'data-by="0.25"' in shown
 
 
 def test_without_answers_intervals_decide_and_it_is_said(board: Path) -> None:
     for model, score in (("best", 9.0), ("near", 8.8), ("far", 2.0)):
         put(board, judged_by("j", model, score))
-    (entries,) = leaderboard.load(board).groups().values()
-    assert [leaderboard.standing(e, entries[0]) for e in entries] == [
+    (group,) = leaderboard.load(board).groups().values()
+    assert [line.standing for line in leaderboard.lines(group)] == [
         "best",
         "like the best (intervals meet)",
         "lower (intervals apart)",
@@ -108,9 +131,22 @@ def test_with_answers_the_paired_comparison_decides(board: Path, judged: Callabl
     for model, word in (("org/good", "right"), ("org/bad", "wrong")):
         text, answers = bundle(judged(model, say=lambda _, word=word: word, rate=rate))
         put(board, json.loads(text), answers)
-    (entries,) = leaderboard.load(board).groups().values()
-    assert [e.result.name for e in entries] == ["org/good", "org/bad"]
-    assert leaderboard.standing(entries[1], entries[0]).startswith("lower (paired, p = 0.0")
+    (group,) = leaderboard.load(board).groups().values()
+    assert [e.result.name for e in group.entries] == ["org/good", "org/bad"]
+    assert leaderboard.lines(group)[1].standing.startswith("lower (paired, p = 0.0")
+
+
+def test_equal_runs_are_like_the_best_however_many_there_are(board: Path, judged: Callable[..., Path]) -> None:
+    """Each is compared with the luckiest, so the p-values are those of all pairs."""
+    for number in range(4):
+
+        def rate(text: str, number: int = number) -> dict[str, float]:
+            return {str(4 + (len(text) * 7 + number * 3) % 5): 0.9}
+
+        text, answers = bundle(judged(f"org/{number}", rate=rate))
+        put(board, json.loads(text), answers)
+    (group,) = leaderboard.load(board).groups().values()
+    assert [line.standing.split(" (")[0] for line in leaderboard.lines(group)] == ["best", *["like the best"] * 3]
 
 
 def test_of_one_model_the_newest_result_is_shown(board: Path) -> None:
@@ -118,6 +154,243 @@ def test_of_one_model_the_newest_result_is_shown(board: Path) -> None:
     put(board, a_result(date="2025-02-01T00:00:00+00:00"))
     found = leaderboard.load(board)
     assert [e.result.date[:7] for e in found.entries] == ["2025-02"] and found.replaced == 1
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("2025-01-01T12:00:00Z", "2025-01-01T11:00:00-08:00"),
+        ("2025-01-01T23:00:00+09:00", "2025-01-01T15:00:00"),
+    ],
+)
+def test_which_result_is_newer_is_a_question_of_utc(board: Path, older: str, newer: str) -> None:
+    for date in (older, newer):
+        put(board, a_result(date=date))
+    assert [e.result.date for e in leaderboard.load(board).entries] == [newer]
+
+
+@pytest.mark.parametrize("date", ["9999-99-99T99:99", "9998-12-31T00:00:00+00:00"])
+def test_a_date_that_cannot_be_does_not_stay_the_newest(board: Path, date: str) -> None:
+    put(board, a_result())
+    put(board, a_result(date=date))
+    found = leaderboard.load(board)
+    assert len(found.entries) == 1 and found.replaced == 0
+    assert re.fullmatch(r"results/m/\w+/scores\.json: date is .*(no date|in the future).*", found.refused[0])
+
+
+# -- partial runs and judges ------------------------------------------------------------------------------------------
+
+
+def partly(data: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """A result with fields of its data, or of itself, replaced."""
+    of_data = {k: v for k, v in changed.items() if k in data["data"]}
+    return data | {"data": data["data"] | of_data} | {k: v for k, v in changed.items() if k not in of_data}
+
+
+def test_thirty_best_answers_of_many_are_not_the_best_run(board: Path) -> None:
+    whole, part = judged_by("j", "whole", 5.0), judged_by("j", "part", 9.0)
+    put(board, partly(whole, rows=15))
+    put(board, partly(part, rows=15, unanswered=12))
+    (group,) = leaderboard.load(board).groups().values()
+    first, second = leaderboard.lines(group)
+    assert (first.entry.result.name, first.rank, first.standing, first.badges) == ("whole", 1, "best", ())
+    assert (second.entry.result.name, second.rank, second.standing) == ("part", None, "not ranked")
+    assert second.badges == (("partial", "12 rows without an answer"),)
+
+
+@pytest.mark.parametrize("sort", ["fewer rows", "types missing", "limit", "unanswered"])
+def test_a_partial_run_is_not_ranked_even_alone(board: Path, sort: str) -> None:
+    data = judged_by("j", "m", 9.0)
+    if sort == "types missing":
+        data = a_result("m", {t: [9.0, 8.0] for t in TYPES[:3]})
+    changes = {"fewer rows": {"rows": 1807}, "limit": {"limit": 15}, "unanswered": {"unanswered": 1}}
+    put(board, partly(data, **changes.get(sort, {})))
+    (group,) = leaderboard.load(board).groups().values()
+    (line,) = leaderboard.lines(group)
+    assert group.best is None and line.rank is None and line.badges[0][0] == "partial"
+    if sort == "fewer rows":
+        assert ">15</span><small>of 1,807</small>" in columns.board(group, [line])
+
+
+def test_fewer_rows_than_the_largest_run_of_the_group_is_partial(board: Path) -> None:
+    put(board, a_result("small", {t: [9.0, 9.0] for t in TYPES}))
+    put(board, a_result("large"))
+    (group,) = leaderboard.load(board).groups().values()
+    assert [e.result.name for e in group.whole] == ["large"] and [e.result.name for e in group.partial] == ["small"]
+
+
+def test_how_many_questions_there_are_is_the_datas_to_say(board: Path) -> None:
+    """A result that claims more questions than its revision has makes no partial runs of the others."""
+    put(board, a_result("honest"))
+    put(board, partly(a_result("boaster"), rows=5_000))
+    (group,) = leaderboard.load(board).groups(sizes={"0a1b2c3d4e5f": 15}).values()
+    assert "honest" in [e.result.name for e in group.whole]
+
+
+def test_a_limit_that_took_nothing_away_is_no_partial_run(board: Path) -> None:
+    put(board, partly(a_result("a"), limit=100))
+    put(board, a_result("b"))
+    (group,) = leaderboard.load(board).groups().values()
+    assert len(group.whole) == 2 and not group.partial
+
+
+def test_a_partial_run_does_not_replace_an_older_whole_one(board: Path) -> None:
+    put(board, a_result(date="2025-01-01T00:00:00+00:00"))
+    put(board, partly(a_result(date="2025-02-01T00:00:00+00:00"), unanswered=3))
+    found = leaderboard.load(board)
+    assert [e.result.date[:7] for e in found.entries] == ["2025-01"] and found.replaced == 1
+
+
+def test_a_partial_run_is_no_kinds_best_in_the_charts(board: Path) -> None:
+    put(board, judged_by("j", "blind one", 5.0))
+    put(board, judged_by("j", "whole", 6.0) | {"kind": "video"})
+    put(board, partly(judged_by("j", "part", 9.0), unanswered=1) | {"kind": "video"})
+    (group,) = leaderboard.load(board).groups().values()
+    figure = charts.best_of_kinds(charts.group_series(group), group.track)
+    named = {name for trace in figure.data for name in trace.customdata}
+    assert named == {"blind one (narrations)", "whole (narrations)"}
+
+
+def test_one_kind_is_no_comparison_of_kinds(board: Path) -> None:
+    put(board, judged_by("j", "only", 5.0))
+    (group,) = leaderboard.load(board).groups().values()
+    assert charts.best_of_kinds(charts.group_series(group), group.track) is None
+
+
+@pytest.mark.parametrize(("mass", "word"), [(0.02, "judge?"), (0.97, None), (None, None)])
+def test_a_judge_without_mass_on_the_scores_is_marked(board: Path, mass: float | None, word: str | None) -> None:
+    data = judged_by("j", "m", 5.0)
+    put(board, data | {"judge": data["judge"] | {"mass": mass}})
+    (group,) = leaderboard.load(board).groups().values()
+    (line,) = leaderboard.lines(group)
+    assert [badge for badge, _ in line.badges] == ([word] if word else [])
+    assert line.rank == 1, "a doubt about the judge is said, and takes no rank away"
+
+
+def test_many_unreadable_verdicts_are_marked(board: Path) -> None:
+    data = judged_by("j", "m", 5.0)
+    first = data["types"]["before"]
+    first |= {"n_scored": 2, "unreadable": 1, "clusters": 2}
+    data["avg"] |= {"n_scored": 14, "unreadable": 1}
+    put(board, data)
+    (group,) = leaderboard.load(board).groups().values()
+    (line,) = leaderboard.lines(group)
+    assert line.badges == (("judge?", "7% of the verdicts could not be read"),) and line.n == 14 and line.rank == 1
+
+
+@pytest.mark.parametrize("check", ["NOT fit", {"fit": False}, False])
+def test_a_judge_that_judge_check_calls_unfit_is_marked(check: Any) -> None:
+    from types import SimpleNamespace
+
+    assert leaderboard._unfit(SimpleNamespace(check=check))
+    assert not any(leaderboard._unfit(SimpleNamespace(check=fine)) for fine in ("fit", {"fit": True}, True, None))
+
+
+def test_published_rows_stand_in_a_table_of_their_own(page: Any) -> None:
+    shown = page.start(None)[6]["value"]
+    heads = re.findall(r"<button>(.*?)</button>", shown)
+    assert heads == ["Model", "Avg.", *TYPES, "Kind", "Asked"] and "rated by the paper&#x27;s judge" in shown
+    assert shown.count("<tr>") == 1 + 7 + 1, "the row of Table 3 that stands in Table 2 as well comes once"
+
+
+# -- tracks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A second track: one number, multiple choice, measured in percent."""
+    from dataclasses import replace
+
+    from videoqa import benchmark
+    from videoqa.asking import text_way
+    from videoqa.benchmark import Published, track, tracks
+    from videoqa.scores import Measure
+
+    row = {
+        "id": "q1",
+        "clip": "c0",
+        "video": "v",
+        "type": "all",
+        "question": "Which <b>tool</b>?",
+        "answer": None,
+        "choices": ["a saw", "a <i>plane</i>"],
+        "gold": 1,
+        "context": "",
+        "frame": None,
+        "start_s": None,
+        "end_s": None,
+        "clip_start_s": None,
+        "evidence": [],
+    }
+    made = replace(
+        track(),
+        name="toy",
+        title="Toy",
+        repo="toy-data",
+        types=("all",),
+        load=lambda data, config: [row],
+        ways={"plain": text_way("text", "Choose.", lambda row: row["question"])},
+        way="plain",
+        measure=Measure("percent", "Percent right", needs_truth=False),
+        published=(Published("random", "text", {}, 20.0),),
+        beside=(),
+        extras=None,
+        first=False,
+    )
+    every = {**tracks(), "toy": made}
+    monkeypatch.setattr(benchmark, "tracks", lambda: every)
+    monkeypatch.setattr(app, "tracks", lambda: every)
+    return made
+
+
+def toy_result(model: str = "org/chooser", scores: tuple[float, ...] = (1.0, 0.0, 1.0)) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from videoqa.scores import Scored, summarize
+
+    rows = [Scored(f"q{i}", f"c{i}", "all", s) for i, s in enumerate(scores)]
+    summed = summarize(rows, None, key="k", types=("all",))
+    same = {"track": "toy", "measure": "percent", "kind": "text", "prompt": "plain", "judge": None}
+    return (
+        a_result(model)
+        | same
+        | {
+            "calibration": None,
+            "types": {"all": asdict(summed.by_type["all"])},
+            "avg": asdict(summed.avg),
+            "data": {"data": "toy", "config": "default", "limit": None, "revision": "0a1b2c3d4e5f", "rows": len(rows)},
+        }
+    )
+
+
+def test_results_of_two_tracks_are_never_in_one_ranking(board: Path, toy: Any) -> None:
+    for data in (toy_result(), a_result("org/other")):
+        put(board, data | {"scorer": data["scorer"]})
+    groups = leaderboard.load(board).groups()
+    assert sorted([e.result.track for e in group.entries] for group in groups.values()) == [["easg-bench"], ["toy"]]
+    assert len({group.name for group in groups.values()}) == 1, "even where scorer and revision are one"
+
+
+def test_a_track_of_one_number_has_one_column_and_a_chooser(board: Path, toy: Any) -> None:
+    put(board, toy_result())
+    put(board, a_result("org/other"))
+    page = app.App(leaderboard.Results(str(board), every=3600), "somewhere/toy-data")
+    assert page.names() == ["easg-bench", "toy"]
+    chooser, group, *_ = page.start("toy")
+    assert chooser["visible"] and chooser["value"] == "toy" and len(group["choices"]) == 1
+    heads = re.findall(r"<button>(.*?)</button>", page.rank("toy", None, "", [], []))
+    assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", "Date"]
+    figure = page.types("toy", None)[0]["value"]
+    assert [note.text for note in figure.layout.annotations] == ["<b>Avg.</b>"]
+    assert "random" in page.start("toy")[6]["value"] and "Gemma" not in page.start("toy")[6]["value"]
+
+
+def test_the_choices_of_a_question_are_shown_with_the_right_one(board: Path, toy: Any) -> None:
+    page = app.App(leaderboard.Results(str(board), every=3600), "somewhere/toy-data")
+    assert page.names() == ["toy"] and not page.start(None)[0]["visible"]
+    text = page.question("toy", "q1")[0]
+    assert '<li dir="auto">a saw</li><li dir="auto" class=gold>a &lt;i&gt;plane&lt;/i&gt; (right)</li>' in text
+    assert "None" not in text and "<b>tool" not in text
 
 
 def test_bad_results_are_refused_with_reasons_and_the_good_ones_stay(board: Path) -> None:
@@ -270,12 +543,12 @@ def upload(page: Any, *files: Path) -> str:
 
 def test_a_run_folders_files_are_taken_and_shown_as_they_would_appear(page: Any, judged: Callable[..., Path]) -> None:
     folder = judged("/home/me/models/mine")
-    said, preview, todo, _, _ = page.check(
+    said, preview, todo, button, _ = page.check(
         [str(folder / n) for n in ("scores.json", "answers.jsonl", "verdicts.jsonl")]
     )
     assert "holds together" in said and "Its answers give the same numbers" in said
-    assert preview["value"]["data"][0][1] == "mine"
-    assert "takes no submissions" in todo
+    assert ">mine</span>" in preview["value"] and ">60</span><small>of 60</small>" in preview["value"]
+    assert "takes no submissions" in todo and "takes no submissions" in button["value"] and not button["interactive"]
 
 
 def test_answers_that_give_other_numbers_are_refused(page: Any, judged: Callable[..., Path]) -> None:
@@ -291,17 +564,19 @@ def test_answers_that_give_other_numbers_are_refused(page: Any, judged: Callable
     ("lines", "reason"),
     [
         ('{"id": 1}\n', "not as a run writes it"),
-        ('{"id": "x", "judge": "J", "of": "answer", "score": NaN, "status": "ok"}\n', "is nan"),
+        ('{"id": "ID", "judge": "J", "of": "answer", "score": NaN, "status": "ok"}\n', "is nan"),
         ('{"id": "no such", "judge": "J", "of": "answer", "score": 1, "status": "ok"}\n', "is no question"),
-        ('{"id": "x", "judge": "J", "of": "elsewhere", "score": 1, "status": "ok"}\n', "not as a run writes it"),
-        ('{"id": "x", "judge": "J", "of": "answer", "score": 1, "status": "great"}\n', "status 'great'"),
+        ('{"id": "ID", "judge": "J", "of": "elsewhere", "score": 1, "status": "ok"}\n', "not as a run writes it"),
+        ('{"id": "ID", "judge": "J", "of": "answer", "score": 1, "status": "great"}\n', "status 'great'"),
+        ('{"id": "ID", "judge": "J", "of": "answer", "score": [1], "status": "ok"}\n', "not as a run writes it"),
         ("[" * 100_000 + "\n\n{}\n", "Refused."),
     ],
 )
 def test_strange_verdicts_are_refused(page: Any, judged: Callable[..., Path], lines: str, reason: str) -> None:
     folder = judged()
     key = json.loads((folder / "scores.json").read_text())["judge"]["key"]
-    (folder / "verdicts.jsonl").write_text(lines.replace('"J"', json.dumps(key)))
+    known = next(iter(page.questions["easg-bench"].rows))
+    (folder / "verdicts.jsonl").write_text(lines.replace('"J"', json.dumps(key)).replace('"ID"', json.dumps(known)))
     said = upload(page, *(folder / n for n in ("scores.json", "answers.jsonl", "verdicts.jsonl")))
     assert said.startswith("Refused. ") and reason in said
 
@@ -345,12 +620,85 @@ def test_an_upload_is_sent_once_by_the_code_of_submit(
 
 
 def test_a_question_that_is_not_there_is_no_error(page: Any) -> None:
-    assert page.question("<script>")[0] == "" and page.question(None)[0] == ""
-    assert page.picture("nothing", 3)[1] == ""
+    assert page.question(None, "<script>")[0] == "" and page.question("no track", None)[0] == ""
+    assert page.picture(None, "nothing", 3)[1] == ""
 
 
 def test_texts_of_a_question_are_escaped(page: Any) -> None:
-    row = next(iter(page.questions.rows.values()))
-    page.questions.rows["evil"] = row | {"id": "evil", "question": "<script>alert(1)</script>", "answer": "<img src=x>"}
-    shown = page.question("evil")[0]
+    rows = page.questions["easg-bench"].rows
+    row = next(iter(rows.values()))
+    rows["evil"] = row | {"id": "evil", "question": "<script>alert(1)</script>", "answer": "<img src=x>"}
+    shown = page.question(None, "evil")[0]
     assert "<script" not in shown and "<img" not in shown and "&lt;script&gt;" in shown
+
+
+def test_hostile_names_are_text_in_every_cell(board: Path) -> None:
+    for name in ("<img src=x onerror=alert(1)>", '"><script>alert(1)</script>'):
+        put(board, judged_by("j", name, 5.0))
+    (group,) = leaderboard.load(board).groups().values()
+    shown = columns.board(group, leaderboard.lines(group))
+    assert "<img" not in shown and "<script" not in shown and shown.count("&lt;") >= 2
+
+
+def test_a_frame_has_its_own_shape_and_its_boxes_names_are_text() -> None:
+    from PIL import Image
+
+    evidence = [{"object": "<b>jug", "box": [0.1, 0.2, 1.4, 0.9]}]
+    shown = charts.picture(Image.new("RGB", (300, 400)), evidence)
+    assert 'viewBox="0 0 300 400"' in shown and "&lt;b&gt;jug" in shown and 'width="270.0" height="280.0"' in shown
+    assert 'viewBox="0 0 1280 720"' in charts.picture(None, evidence)
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts the lines that an upload's reading parses."""
+    import upload as upload_module
+
+    from videoqa.files import record_in
+
+    lengths: list[int] = []
+
+    def count(line: bytes) -> Any:
+        lengths.append(len(line))
+        return record_in(line)
+
+    monkeypatch.setattr(upload_module, "record_in", count)
+    return lengths
+
+
+@pytest.mark.parametrize(
+    ("line", "most"), [(b"{}\n", 1), (b'{"id": "ID"}\n', 1_000), (b"\n", 0), (b"[" * 3_000_000, 0)]
+)
+def test_an_upload_of_endless_lines_ends_early(
+    page: Any, judged: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, line: bytes, most: int
+) -> None:
+    import upload as upload_module
+
+    monkeypatch.setattr(upload_module, "MAX_LINES", 1_000)
+    parsed, folder = counted(monkeypatch), judged()
+    known = next(iter(page.questions["easg-bench"].rows)).encode()
+    line = line.replace(b"ID", known)
+    (folder / "answers.jsonl").write_bytes(line * max(1, 3_000_000 // len(line)))
+    said = upload(page, *(folder / n for n in ("scores.json", "answers.jsonl", "verdicts.jsonl")))
+    assert said.startswith("Refused. answers.jsonl, line ") and len(parsed) == most
+
+
+def test_no_more_files_than_a_run_has_are_looked_at(page: Any, tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.json" for i in range(50)]
+    assert "50 files; a result with its answers has 3" in upload(page, *files)
+
+
+def test_a_search_looks_for_ten_words_at_most(asked: Any) -> None:
+    looked = []
+
+    class Text(str):
+        def __contains__(self, word: object) -> bool:
+            looked.append(word)
+            return True
+
+    asked.find(None, None, "")
+    asked._texts = {name: Text() for name in asked._texts}
+    assert len(asked.find(None, None, "a " * 100_000)) == len(asked.rows)
+    assert len(looked) == 10 * len(asked.rows)
