@@ -251,6 +251,39 @@ def stats(
         typer.echo(f"wrote {out / PICTURE}")
 
 
+@app.command("blind-check")
+def blind_check(
+    data: Annotated[Path, typer.Option(help="the dataset repo")],
+    engine: Annotated[
+        str, typer.Option(help="the model that answers: a folder, a Hub id, vllm:NAME or server:NAME@http://HOST/v1")
+    ],
+    judge: Annotated[str | None, typer.Option(help="the judge; without it the same model")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="questions of each kind, spread evenly")] = None,
+    stages: Annotated[Path | None, typer.Option(help="folder for what was said (DATA.blind)")] = None,
+) -> None:
+    """Ask the purpose questions, and as many by template, without the clip, and have the answers judged.
+
+    Says which share can be guessed. A check that was killed goes on where it was; exit code 3: some have no score.
+    """
+    from builder.easg import blind
+    from builder.easg.check import rows_of
+    from builder.stages import Stages
+    from videoqa.benchmark import ScorerOptions
+    from videoqa.benchmarks.easg import judge as judge_of
+
+    rows = rows_of(data)
+    asked = blind.questions(rows["default"], rows.get("graphs", []), limit)
+    model = _engine(engine)
+    of_judge = model if judge in (None, engine) else _engine(str(judge), "--judge")
+    folder = stages or data.with_name(f"{data.name}.blind")
+    with Stages(folder, model, ("blind",)) as kept:
+        guesses = blind.check(asked, kept, judge_of(of_judge, ScorerOptions()))
+        typer.echo(f"model {model.name}, {kept.prompts_sent:,} prompts sent; {folder / 'blind.jsonl'}")
+    typer.echo(blind.text(guesses))
+    if blind.missing_of(guesses):
+        raise typer.Exit(3)
+
+
 def _write(folder: Path, contents: dict[str, Any]) -> None:
     """{role: content} as JSON files under their usual names."""
     from videoqa.files import write_json
@@ -348,10 +381,10 @@ def _summary(per_clip: dict[str, Counter[str]], counts: Counter[str], warnings: 
     return "\n".join(lines)
 
 
-def _engine(spec: str) -> Engine:
+def _engine(spec: str, option: str = "--engine") -> Engine:
     from videoqa.engines import open_engine
 
     try:
         return open_engine(spec)
     except (ValueError, OSError, ImportError) as error:
-        raise BuildError(f"--engine {spec}: {error}") from error
+        raise BuildError(f"{option} {spec}: {error}") from error
