@@ -90,10 +90,10 @@ Attributes of objects are not included, and the paper's filter of generic questi
 applied."""
 PURPOSE_NOTES = {
     "written": (
-        "The purpose questions of the public clips were **written by a language-model reader from text alone**, the\n"
-        "clip's graphs and narrations; no video was seen. Another such reader judged each pair; what was neither\n"
-        "supported nor plausible was rewritten and judged again. For other clips they are by template: what the\n"
-        "annotated actions say of the object, not why somebody might have done it."
+        "The purpose questions were **written by a language-model reader from text alone**, the clips' graphs and\n"
+        "narrations; no video was seen. Those of the public clips were judged by another such reader; what was neither\n"
+        "supported nor plausible was rewritten and judged again. For clips that no reader wrote for they are by\n"
+        "template: what the annotated actions say of the object, not why somebody might have done it."
     ),
     "template": (
         "A purpose question by template is not the paper's: it says what the annotated actions say of the object, not\n"
