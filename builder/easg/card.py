@@ -91,9 +91,9 @@ applied."""
 PURPOSE_NOTES = {
     "written": (
         "The purpose questions were **written by a language-model reader from text alone**, the clips' graphs and\n"
-        "narrations; no video was seen. Those of the public clips were judged by another such reader; what was neither\n"
-        "supported nor plausible was rewritten and judged again. For clips that no reader wrote for they are by\n"
-        "template: what the annotated actions say of the object, not why somebody might have done it."
+        "narrations; no video was seen. Those of the public clips were judged by another such reader; what was\n"
+        "neither supported nor plausible was rewritten and judged again. For clips that no reader wrote for they are\n"
+        "by template: what the annotated actions say of the object, not why somebody might have done it."
     ),
     "template": (
         "A purpose question by template is not the paper's: it says what the annotated actions say of the object, not\n"

@@ -98,7 +98,7 @@ def build(
         attributes=attributes,
         counted="purpose_counts" in files,
     )
-    _build(files, source, out, method, engine, stages or out.with_name(f"{out.name}.stages"), clip or [])
+    _build(files, out, method, engine, stages or out.with_name(f"{out.name}.stages"), clip or [])
 
 
 @app.command()
@@ -313,7 +313,6 @@ def _files(source: Path | None, inputs: dict[str, Path | None], optional: set[st
 
 def _build(
     files: dict[str, Path],
-    source: Path | None,
     out: Path,
     method: Method,
     engine: str | None,
@@ -335,7 +334,7 @@ def _build(
     if unknown := sorted({*only} - {clip.uid for clip in clips}):
         raise BuildError(f"{files['annotations']}: has no clip {unknown[0]}")
     clips = [clip for clip in clips if not only or clip.uid in only]
-    read = readings.read(source)
+    read = readings.read(files["annotations"].parent)
     counts: Counter[str] = Counter()
     funnel: Counter[str] = Counter()
     per_clip: dict[str, Counter[str]] = {}  # clip -> questions by type
