@@ -95,7 +95,7 @@ def raw() -> dict[str, Any]:
         "purpose_counts": {"kitchen": 2, "garden": 1},
         "spans": {"kitchen": {"start_frame": 30}, "garden": {"start_frame": 0}},
         "reviews": [
-            reviewed("kitchen:2:direct", "What did the camera wearer pour into the cup from the jug?", "water"),
+            reviewed("kitchen:2:direct", "What did the camera wearer pour from the jug into the cup?", "water"),
             reviewed("kitchen:3:direct", "What did the camera wearer put on the table?", "jug"),
             reviewed("kitchen:4:direct", "What did the camera wearer wipe with the cloth?", "table", "repeats"),
         ],

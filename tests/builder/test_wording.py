@@ -130,6 +130,12 @@ GOLDEN = [
     ("put, trash, on floor, with mop", "2", "What did CW put the trash on the floor with?"),
     ("peel, tape, with driver", "direct", "What did CW peel with the screwdriver?"),
     ("spray, car, with hoes", "direct", "What did CW spray with the hose?"),
+    ("spray, car, with hoes", "1", "What did CW use to spray the car?"),
+    ("turn, handle, on machine", "direct", "What on the machine did CW turn?"),
+    ("turn, spoon, to cup", "direct", "What did CW turn towards the cup?"),
+    ("turn, spoon, to cup", "1", "What did CW turn the spoon towards?"),
+    ("move, plate, with flour", "direct", "What did CW move that had flour on it?"),
+    ("take, bottle, with oil, on table", "direct", "Which thing with oil in it did CW take from the table?"),
     ("use, tablet, with finger", "direct", "What did CW use with their finger?"),
     ("plaster, wall, with cement", "direct", "What did CW plaster with cement?"),
 ]
@@ -364,6 +370,11 @@ def test_no_two_real_questions_of_a_clip_are_the_same_beyond_the_forced(
         for _, question, answer in purpose(candidates(clip), clip.purpose_count):
             answers[clip.uid[:8], question].add(answer)
     assert {key for key, several in answers.items() if len(several) > 1} == SAME_SLOTS
+
+
+def test_a_particle_is_no_place_and_water_is_no_tool() -> None:
+    assert asked("put on, tap, on board", "direct") == "What did the camera wearer turn on at the board?"
+    assert asked("spray, car, with water", "1") == "What did the camera wearer spray the car with?"
 
 
 @pytest.mark.real
