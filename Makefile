@@ -41,7 +41,7 @@ space: build/demo/README.md
 		$(BIN)/python space/app.py
 
 # a new build is another data set, so a former run of it is of no use
-build/demo/README.md: .venv/installed easg_bench.py $(wildcard demo/data/*.json builder/*.py builder/easg/*.py builder/easg/*/*.py)
+build/demo/README.md: .venv/installed easg_bench.py $(wildcard demo/data/*.json* builder/data/*.jsonl builder/*.py builder/easg/*.py builder/easg/*/*.py)
 	rm -rf runs/demo
 	$(BIN)/python -m builder build --source demo/data --out build/demo
 	touch $@

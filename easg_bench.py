@@ -7,27 +7,44 @@ A row (real data, shortened):
      "answer": "pick jug", "choices": None, "gold": None, "context": "(1.06s) #C C ...", "frame": 1234,
      "start_s": 40.3, "end_s": 41.9, "clip_start_s": 0.0,
      "evidence": [{"graph": "...", "frame": 1234, "seconds": 41.13, "object": "jug", "box": [0.1, 0.2, 0.4, 0.5],
-                   "attribute": None}]}
+                   "attribute": None}], "review": "clear"}
 
     >>> import easg_bench
     >>> easg_bench.load("build/easg-bench", "direct")[0]["question"]
 """
 
-from videoqa.benchmarks.easg.data import CONFIGS, GRAPH_FEATURES, NARRATION_FEATURES, NEUTRAL_FEATURES, REPO, load
+from videoqa.benchmarks.easg.data import (
+    CONFIGS,
+    FEATURES,
+    GRAPH_FEATURES,
+    JUDGMENTS,
+    LABELS,
+    NARRATION_FEATURES,
+    NEUTRAL_FEATURES,
+    QA,
+    REPO,
+    REVIEWED,
+    REVIEWS,
+    load,
+    review_of,
+)
 from videoqa.benchmarks.easg.published import TYPES
-from videoqa.dataset import FEATURES
 from videoqa.rows import Evidence
-from videoqa.rows import Question as QA
 
 __all__ = [
     "CONFIGS",
     "FEATURES",
     "GRAPH_FEATURES",
+    "JUDGMENTS",
+    "LABELS",
     "NARRATION_FEATURES",
     "NEUTRAL_FEATURES",
     "QA",
     "REPO",
+    "REVIEWED",
+    "REVIEWS",
     "TYPES",
     "Evidence",
     "load",
+    "review_of",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from builder.easg import readings
 from builder.easg.annotations import USUAL_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,11 +47,22 @@ def real_build(upstream: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+def reviewed(id: str, question: str, answer: str, second: str = "clear") -> dict[str, Any]:
+    """A line of reviews.jsonl: the first reader calls the question clear."""
+    labels = [
+        {"reader": f"reader {number}", "label": label, "graph": None, "reason": "", "wording": None}
+        for number, label in enumerate(("clear", second), 1)
+    ]
+    return {"id": id, "question": question, "answer": answer, "labels": labels}
+
+
 @pytest.fixture
 def raw() -> dict[str, Any]:
-    """Two small clips, as the JSON of the five input files by role; tests change them and `save` them.
+    """Two small clips, as the JSON of the five input files by role, and the readers' labels as lines; tests change them
+    and `save` them.
 
-    In `kitchen` graphs 2 to 4 are asked; `garden` has a graph without a verb and no narrations.
+    In `kitchen` graphs 2 to 4 are asked, and readers called two questions clear; `garden` has a graph without a verb
+    and no narrations.
     """
 
     def graph(pnr: int, verb: str | None, thing: str = "", *relations: tuple[str, str]) -> dict[str, Any]:
@@ -82,6 +94,11 @@ def raw() -> dict[str, Any]:
         "votes": {"threshold": 0.5, "scores": {"kitchen": {"2": 0.0, "3": 0.2, "4": 0.4}, "garden": {"2": 0.1}}},
         "purpose_counts": {"kitchen": 2, "garden": 1},
         "spans": {"kitchen": {"start_frame": 30}, "garden": {"start_frame": 0}},
+        "reviews": [
+            reviewed("kitchen:2:direct", "What did the camera wearer pour from the jug into the cup?", "water"),
+            reviewed("kitchen:3:direct", "What did the camera wearer put on the table?", "jug"),
+            reviewed("kitchen:4:direct", "What did the camera wearer wipe with the cloth?", "table", "repeats"),
+        ],
     }
 
 
@@ -93,8 +110,10 @@ def save(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
         folder = tmp_path / "source"
         folder.mkdir(exist_ok=True)
         for role, data in raw.items():
+            if role in readings.NAMES and not isinstance(data, str):
+                data = "".join(json.dumps(line) + "\n" for line in data)
             text = data if isinstance(data, str) else json.dumps(data)
-            (folder / USUAL_NAMES[role]).write_text(text, encoding="utf-8")
+            (folder / (USUAL_NAMES | readings.NAMES)[role]).write_text(text, encoding="utf-8")
         return folder
 
     return write

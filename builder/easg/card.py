@@ -13,9 +13,9 @@ from builder.repo import MARK, PICTURE, file_sha256
 from easg_bench import TYPES
 
 
-def recorded(same_frame: SameFrame) -> str:
-    """The card's paragraph on how the questions were made, for a build from recorded votes."""
-    return RECORDED.format(same_frame=SAME_FRAME_NOTES[same_frame])
+def recorded(same_frame: SameFrame, purposes: str) -> str:
+    """The card's paragraph on how the questions were made, for a build from recorded votes without a model."""
+    return RECORDED.format(same_frame=SAME_FRAME_NOTES[same_frame], purposes=PURPOSE_NOTES[purposes])
 
 
 def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
@@ -48,12 +48,13 @@ def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[P
 
 CONFIG_NOTES = {
     "default": "all questions",
-    "purpose": "what an object was used for, or what was done with it",
+    "purpose": "what an object was for; by template, also what was done with it",
     "direct": "the object of an action",
     "indirect": "where, with what, into what",
     "before": "the action before the one named",
     "after": "the action after the one named",
     "unambiguous": "the questions that no second action of the clip answers differently, by exact strings",
+    "reviewed": "the questions that every reader calls clear, and the purposes called supported or plausible",
     "language_neutral": "`<region n>` in place of each object that has a box: the n-th of `evidence`",
     "narrations": "one row per clip: the timestamped narrations",
     "graphs": "one row per annotated action: triplets, boxes, uniqueness vote",
@@ -65,7 +66,8 @@ COLUMN_NOTES = {
     "video": "uid of the full Ego4D video that the clip is from",
     "type": "purpose, direct, indirect, before or after",
     "question": "one question; the actor is the camera wearer",
-    "answer": 'the annotation\'s own words: an object, a relation ("from table") or an action ("pick jug")',
+    "answer": 'the annotation\'s own words: an object, a relation ("from table") or an action ("pick jug"); '
+    "of a purpose question what the object was for",
     "choices": "multiple choice only; null here",
     "gold": "index into `choices`; null here",
     "context": "the clip's narrations with their seconds in the full video, for the judge; may be empty",
@@ -75,17 +77,36 @@ COLUMN_NOTES = {
     "clip_start_s": "where a file of the clip alone starts in the full video; null where unknown",
     "evidence": "what the pair names: graph (uid), frame, seconds, object, box (left, top, right, bottom; 0..1), "
     "attribute (an adjective from the narrations; null where none was asked for or found)",
+    "review": "what readers of the clip's graphs and narrations say: clear, second_answer, repeats, implausible, "
+    "unclear, or two of them where two readers differ (clear/second_answer); of a purpose: supported or plausible; "
+    "null: nobody read the question as it stands",
 }
 RECORDED = """\
 An action is asked if it occurs once in its clip and the recorded uniqueness vote is below 0.5. {same_frame}
-The selection and the answers follow the EASG-Bench paper; **the wording is by template**, so questions read
-differently from the paper's, which a language model wrote. A template purpose in particular is not the paper's: it
-says what the annotated actions say of the object, not why somebody might have done it. Attributes of objects are
-not included, and the paper's filter of generic questions has no public code and is not applied."""
+The selection of actions and the answers of the action questions follow the EASG-Bench paper; **the wording is not the
+paper's**, which a language model wrote: action questions are worded by template, some of them put right by hand.
+{purposes}
+Attributes of objects are not included, and the paper's filter of generic questions has no public code and is not
+applied."""
+PURPOSE_NOTES = {
+    "written": (
+        "The purpose questions were **written by a language-model reader from text alone**, the clips' graphs and\n"
+        "narrations; no video was seen. Those of the public clips were judged by another such reader; what was\n"
+        "neither supported nor plausible was rewritten and judged again. For clips that no reader wrote for they are\n"
+        "by template: what the annotated actions say of the object, not why somebody might have done it."
+    ),
+    "template": (
+        "A purpose question by template is not the paper's: it says what the annotated actions say of the object, not\n"
+        "why somebody might have done it."
+    ),
+    "llm": (
+        "The model wrote the purpose pairs; those that speak of things which are not in the clip's graphs were dropped."
+    ),
+}
 IMPORTED = """\
 The questions are the authors' own, with their wording and groundings as they are in the file above. It does not say
 from which video a clip is, nor where clip and action begin, so `video` is empty and these seconds are null; and it has
-no action graphs, so there are no configs `graphs` and `unambiguous`."""
+no action graphs, so there are no configs `graphs` and `unambiguous`; nobody read them, so there is no `reviewed`."""
 SAME_FRAME_NOTES = {
     "last": "Of two asked actions of a clip with the same point of no return only the later is kept, as in the paper.",
     "all": "Two asked actions of a clip with the same point of no return are both kept; the paper keeps the later.",
@@ -135,6 +156,11 @@ were. The config `unambiguous`, where there is one, leaves them out: one text as
 answers; a direct question whose verb and relations, or an indirect one whose verb and object, are those of a second
 action of the clip too; and a before or after question whose answer is the asked action itself. Scores on it compare
 with those of others on it only.
+
+The config `reviewed` goes by reading: the action questions that every reader of the clip's graphs and narrations calls
+clear (one right answer, not in the question, an annotation that can be meant), and the purposes called supported or
+plausible. The column `review` says what the readers called a question; the readers were language models and saw no
+video.
 
 The config `language_neutral` has the questions whose text names an object that has a box, with `<region 1>` for its
 name; `evidence` holds its box (the largest, where a purpose has several), `question_coordinates` says it in words, and

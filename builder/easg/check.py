@@ -22,9 +22,12 @@ from huggingface_hub import DatasetCard
 
 from builder.easg import wording
 from builder.easg.grounding import occurs, plain
+from builder.easg.readings import Purpose, Readings
+from builder.easg.readings import read as readings_of
 from builder.easg.records import Action
+from builder.easg.vocabulary import lemmas_of, tokens, words_of
 from builder.errors import BuildError
-from easg_bench import CONFIGS, load
+from easg_bench import CONFIGS, JUDGMENTS, REVIEWS, load
 
 Row = Mapping[str, Any]
 
@@ -39,8 +42,27 @@ KINDS: dict[str, Literal["error", "warning"]] = {
     "answer is the asked action": "warning",
     "a second object fits": "warning",  # direct
     "a second relation fits": "warning",  # indirect
+    "unknown review": "error",
+    "purpose without its graphs": "error",  # of written pairs, as the next three
+    "purpose too long": "error",
+    "purpose says its own answer": "error",
+    "same purpose twice": "error",
+    "written purpose left out": "warning",
+    "question not reviewed": "warning",  # of a clip that readers read
 }
-WITH_GRAPHS = ("answer is the asked action", "a second object fits", "a second relation fits")
+WITH_GRAPHS = (
+    "answer is the asked action",
+    "a second object fits",
+    "a second relation fits",
+    "purpose without its graphs",
+)
+LONGEST_PURPOSE = 25  # words of a written answer
+FORM = words_of(  # words of nearly any purpose question, which give nothing away
+    "the a an and or but so if as of to in on at by for from with without into onto out off up down over under inside "
+    "near around through again while when then that which who what why where it its them their this these those there "
+    "another other is was were be been being are do did does not no can could would will should one both all any each "
+    "some two more than before after until once use need purpose have has had camera wearer video"
+)
 NEEDED = ("id", "clip", "type", "question")  # and an answer, or choices with a gold
 # <tag>, **bold**, ```, {field}, &amp;, weighing_scale, bowl:1
 MARKUP = re.compile(r"<[^<>]*>|\*\*|```|\{\w+\}|&#?\w+;|(?<=\w)_+(?=\w)|(?<=[^\W\d]):\d+\b")
@@ -96,6 +118,7 @@ def check(folder: Path) -> Report:
     rows, graphs = loaded["default"], loaded.get("graphs", [])
     problems = [*of_rows(rows), *same_question(rows), *second_fits(rows, graphs)]
     problems += of_rows(loaded.get("language_neutral", []), regions=True)
+    problems += of_readings(rows, graphs, readings_of())
     problems += [
         Problem("box outside the frame", f"{graph['clip']}, graph {graph['index']}", f"{box['object']}: {box['box']}")
         for graph in graphs
@@ -213,6 +236,60 @@ def second_fits(rows: Iterable[Row], graphs: Iterable[Row]) -> Iterator[Problem]
         if others:
             detail = f"{row['question']} - {row['answer']}, or {', '.join(dict.fromkeys(others))}"
             yield Problem("a second object fits" if kind == "direct" else "a second relation fits", row["id"], detail)
+
+
+def of_readings(rows: Sequence[Row], graphs: Sequence[Row], readings: Readings) -> Iterator[Problem]:
+    """Problems of what readers wrote: purposes that do not hold, and questions that nobody read as they stand.
+
+    The graphs of a written pair must be there and one of them name its object; the pair must be short, not hold its
+    answer in the question, and be the only one of its clip with this answer. Clips that are not in the readers' files
+    have no such problem.
+    """
+    named = {
+        (graph["clip"], graph["index"]): {
+            plain(name) for name in (graph["object"], *(pair["tail"] for pair in graph["relations"])) if name
+        }
+        for graph in graphs
+    }
+    written = {(one.clip, one.question, one.answer): one for of_clip in readings.purposes.values() for one in of_clip}
+    asked = {(row["clip"], row["question"], row["answer"]) for row in rows}
+    answers = Counter((row["clip"], row["answer"].lower()) for row in rows if row["review"] in JUDGMENTS)
+    read_clips = {review.clip for review in readings.reviews.values()}
+    for row in rows:
+        if row["review"] is not None and row["review"] not in REVIEWS:
+            yield Problem("unknown review", row["id"], f"{row['review']!r} is none of {', '.join(REVIEWS)}")
+        if row["review"] is None and row["type"] != "purpose" and row["clip"] in read_clips:
+            yield Problem("question not reviewed", row["id"], f"{row['question']} - {row['answer']}")
+        if answers[row["clip"], row["answer"].lower()] > 1 and row["type"] == "purpose":
+            yield Problem("same purpose twice", row["id"], row["answer"])
+        one = written.get((row["clip"], row["question"], row["answer"]))
+        if one is None:
+            continue
+        if graphs and not all((one.clip, index) in named for index in one.graphs):
+            yield Problem("purpose without its graphs", row["id"], f"not all of {[*one.graphs]} are there")
+        elif graphs and not any(plain(one.object) in named[one.clip, index] for index in one.graphs):
+            yield Problem("purpose without its graphs", row["id"], f"none of {[*one.graphs]} names the {one.object}")
+        if len(one.answer.split()) > LONGEST_PURPOSE:
+            yield Problem("purpose too long", row["id"], one.answer)
+        if given := given_away(one):
+            yield Problem(
+                "purpose says its own answer", row["id"], f"{', '.join(given)}: {one.question} - {one.answer}"
+            )
+    written_clips = {row["clip"] for row in rows if row["review"] in JUDGMENTS}
+    for key, one in written.items():
+        if one.clip in written_clips and key not in asked:
+            yield Problem("written purpose left out", one.clip, f"{one.question} - {one.answer}")
+
+
+def given_away(purpose: Purpose) -> list[str]:
+    """The words of the answer that the question has too, in any inflection; the object's own name may be in both."""
+    own = {lemma for name in wording.names(purpose.object) for word in tokens(name) for lemma in lemmas_of(word)}
+
+    def content(text: str) -> list[str]:
+        return [word for word in tokens(text) if word not in FORM and not lemmas_of(word) & own]
+
+    asked = {lemma for word in content(purpose.question) for lemma in lemmas_of(word)}
+    return [word for word in content(purpose.answer) if lemmas_of(word) & asked]
 
 
 def unambiguous(rows: Sequence[Row], graphs: Iterable[Row]) -> list[Row]:

@@ -42,9 +42,14 @@ def build(
     same_frame: Annotated[
         SameFrame, typer.Option(help="two asked actions in one frame: keep the later, as the paper does, or all")
     ] = "last",
-    wording: Annotated[
-        Literal["template", "llm"], typer.Option(help="who words the questions; llm also writes the purpose pairs")
-    ] = "template",
+    wording: Annotated[Literal["template", "llm"], typer.Option(help="who words the questions")] = "template",
+    purposes: Annotated[
+        Literal["written", "template", "llm"] | None,
+        typer.Option(
+            help="purpose pairs: those that readers wrote (of other clips by template), all by template, or the "
+            "model's; without it llm with --wording llm, else written"
+        ),
+    ] = None,
     engine: Annotated[
         str | None, typer.Option(help="the model: a folder, a Hub id, vllm:NAME or server:NAME@http://HOST/v1")
     ] = None,
@@ -88,6 +93,7 @@ def build(
         vote_count=vote_count,
         runs=runs,
         wording=wording,
+        purposes=purposes or ("llm" if wording == "llm" else "written"),
         generic=generic == "on" or (generic == "auto" and votes == "llm"),
         attributes=attributes,
         counted="purpose_counts" in files,
@@ -228,6 +234,7 @@ def stats(
     out: Annotated[Path | None, typer.Option(help="folder for the picture, statistics.png")] = None,
 ) -> None:
     """Print the dataset's statistics, and draw them."""
+    from builder.easg import readings, reviews
     from builder.easg import stats as numbers
     from builder.easg.check import rows_of
     from builder.repo import PICTURE
@@ -235,10 +242,46 @@ def stats(
     rows = rows_of(folder)
     counted = numbers.count(rows["default"], rows.get("graphs", []))
     typer.echo(numbers.text(counted))
+    of_rows = [review for review in readings.read().reviews.values() if review.id in {r["id"] for r in rows["default"]}]
+    if read := reviews.text(rows["default"], {row["id"] for row in rows.get("unambiguous", [])}, of_rows):
+        typer.echo(f"\n{read}")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         numbers.draw(counted, out / PICTURE)
         typer.echo(f"wrote {out / PICTURE}")
+
+
+@app.command("blind-check")
+def blind_check(
+    data: Annotated[Path, typer.Option(help="the dataset repo")],
+    engine: Annotated[
+        str, typer.Option(help="the model that answers: a folder, a Hub id, vllm:NAME or server:NAME@http://HOST/v1")
+    ],
+    judge: Annotated[str | None, typer.Option(help="the judge; without it the same model")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="questions of each kind, spread evenly")] = None,
+    stages: Annotated[Path | None, typer.Option(help="folder for what was said (DATA.blind)")] = None,
+) -> None:
+    """Ask the purpose questions, and as many by template, without the clip, and have the answers judged.
+
+    Says which share can be guessed. A check that was killed goes on where it was; exit code 3: some have no score.
+    """
+    from builder.easg import blind
+    from builder.easg.check import rows_of
+    from builder.stages import Stages
+    from videoqa.benchmark import ScorerOptions
+    from videoqa.benchmarks.easg import judge as judge_of
+
+    rows = rows_of(data)
+    asked = blind.questions(rows["default"], rows.get("graphs", []), limit)
+    model = _engine(engine)
+    of_judge = model if judge in (None, engine) else _engine(str(judge), "--judge")
+    folder = stages or data.with_name(f"{data.name}.blind")
+    with Stages(folder, model, ("blind",)) as kept:
+        guesses = blind.check(asked, kept, judge_of(of_judge, ScorerOptions()))
+        typer.echo(f"model {model.name}, {kept.prompts_sent:,} prompts sent; {folder / 'blind.jsonl'}")
+    typer.echo(blind.text(guesses))
+    if blind.missing_of(guesses):
+        raise typer.Exit(3)
 
 
 def _write(folder: Path, contents: dict[str, Any]) -> None:
@@ -269,10 +312,15 @@ def _files(source: Path | None, inputs: dict[str, Path | None], optional: set[st
 
 
 def _build(
-    files: dict[str, Path], out: Path, method: Method, engine: str | None, stages_folder: Path, only: list[str]
+    files: dict[str, Path],
+    out: Path,
+    method: Method,
+    engine: str | None,
+    stages_folder: Path,
+    only: list[str],
 ) -> None:
     from builder import repo
-    from builder.easg import card, dataset, pipeline
+    from builder.easg import card, dataset, pipeline, readings, reviews
     from builder.easg.rows import clip_rows
 
     repo.check_place(out)  # before the work, not after it
@@ -286,28 +334,32 @@ def _build(
     if unknown := sorted({*only} - {clip.uid for clip in clips}):
         raise BuildError(f"{files['annotations']}: has no clip {unknown[0]}")
     clips = [clip for clip in clips if not only or clip.uid in only]
+    read = readings.read(files["annotations"].parent)
     counts: Counter[str] = Counter()
     funnel: Counter[str] = Counter()
     per_clip: dict[str, Counter[str]] = {}  # clip -> questions by type
 
     def batches(stages: Stages | None) -> Iterator[dict[str, list[Any]]]:
-        pairs = pipeline.rows(clips, method, stages, counts, funnel)
+        pairs = pipeline.rows(clips, method, read, stages, counts, funnel)
         for clip, questions in tqdm(pairs, desc="clips", unit="clip", total=len(clips)):
             per_clip[clip.uid] = Counter(row["type"] for row in questions)
             yield clip_rows(clip, questions, counts)
 
-    sources = list(files.values())
+    sources = [*files.values(), *read.paths]
+    agreement = reviews.card_text(reviews.of_clips(read, {clip.uid for clip in clips}))
     if method.uses_model and engine is not None:
         from builder.stages import Stages
 
         with Stages(stages_folder, _engine(engine), pipeline.DECISIONS) as stages:
             try:
-                dataset.write(out, batches(stages), sources, pipeline.card_text(method, stages.engine.name))
+                made = f"{pipeline.card_text(method, stages.engine.name)}{agreement}"
+                dataset.write(out, batches(stages), sources, made)
             finally:
                 prompts = f"stages: {stages_folder}, {stages.prompts_sent:,} prompts of this build"
                 typer.echo(f"{pipeline.funnel_text(funnel)}\n{prompts}")
     else:
-        dataset.write(out, batches(None), sources, card.recorded(method.same_frame))
+        made = f"{card.recorded(method.same_frame, method.purposes)}{agreement}"
+        dataset.write(out, batches(None), sources, made)
     typer.echo(_summary(per_clip, counts, warnings))
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
 
@@ -328,10 +380,10 @@ def _summary(per_clip: dict[str, Counter[str]], counts: Counter[str], warnings: 
     return "\n".join(lines)
 
 
-def _engine(spec: str) -> Engine:
+def _engine(spec: str, option: str = "--engine") -> Engine:
     from videoqa.engines import open_engine
 
     try:
         return open_engine(spec)
     except (ValueError, OSError, ImportError) as error:
-        raise BuildError(f"--engine {spec}: {error}") from error
+        raise BuildError(f"{option} {spec}: {error}") from error

@@ -22,7 +22,10 @@ from builder.easg.check import rows_of_config
 from builder.easg.grounding import plain
 from builder.easg.pipeline import DECISIONS
 from builder.easg.questions import THRESHOLD, Slots, candidates, questions
-from builder.easg.records import FPS, STAGES, Action, Clip, Graph
+from builder.easg.readings import Readings
+from builder.easg.readings import read as readings_of
+from builder.easg.records import FPS, STAGES, Action, Clip
+from builder.easg.rows import clip_of
 from builder.errors import BuildError
 from easg_bench import TYPES
 
@@ -36,15 +39,16 @@ def explain(id: str, data: Path, folder: Path) -> str:
     uid = next((g["clip"] for g in graphs if id.startswith(f"{g['clip']}:")), None)
     if uid is None:
         raise BuildError(f"{id}: no clip of {data}; an id is CLIP:GRAPH:TYPE or CLIP:purpose:OBJECT")
-    clip = _clip([g for g in graphs if g["clip"] == uid])
+    clip = clip_of([g for g in graphs if g["clip"] == uid])
     rows = {row["id"]: row for row in rows_of_config(data, "default") if row["clip"] == uid}
+    readings = readings_of(None)
     decided = {name: stages.read(folder, name) for name in DECISIONS}
     replies = {line["reply"]: line for line in stages.read(folder, "replies")}
     kind, _, rest = id.removeprefix(f"{uid}:").partition(":")
     if kind == "purpose":
-        lines = [*_purpose(clip, rest, rows.get(id), decided["purpose"], replies)]
+        lines = [*_purpose(clip, rest, rows.get(id), decided["purpose"], replies, readings)]
     elif kind.isdecimal() and 1 <= int(kind) <= len(clip.graphs) and rest.split(":")[0] in TYPES:
-        lines = [*_action(clip, int(kind), id, rows, decided, replies)]
+        lines = [*_action(clip, int(kind), id, rows, decided, replies), *_labels(rows.get(id), readings)]
     else:
         last = len(clip.graphs)
         raise BuildError(f"{id}: an id is CLIP:GRAPH:TYPE, the graph from 1 to {last}, or CLIP:purpose:OBJECT")
@@ -121,7 +125,12 @@ def _missing(clip: Clip, index: int) -> str:
 
 
 def _purpose(
-    clip: Clip, name: str, row: Mapping[str, Any] | None, pairs: Sequence[Any], replies: Mapping[str, Any]
+    clip: Clip,
+    name: str,
+    row: Mapping[str, Any] | None,
+    pairs: Sequence[Any],
+    replies: Mapping[str, Any],
+    readings: Readings,
 ) -> Iterator[tuple[str, str]]:
     words = plain(name.replace("-", " "))
     for index, action in candidates(clip):
@@ -131,8 +140,23 @@ def _purpose(
     for pair in of_object:
         yield from _reply("wording", pair["replies"][0], replies)
         yield "", f"{pair['decision']}: {pair['reason']}: {pair['question']} - {pair['answer']}"
-    if not of_object and row:
+    written = next((p for p in readings.purposes.get(clip.uid, ()) if row and p.question == row["question"]), None)
+    if written:
+        graphs = ", ".join(map(str, written.graphs))
+        yield "wording", f"written, {written.basis} (graph {graphs}): {written.question} - {written.answer}"
+        for one in written.judgments:
+            yield "review", ": ".join(filter(None, [f"{one.reader}: {one.judgment}", one.reason]))
+    elif not of_object and row:
         yield "wording", f"template: {row['question']} - {row['answer']}"
+
+
+def _labels(row: Mapping[str, Any] | None, readings: Readings) -> Iterator[tuple[str, str]]:
+    """What the readers said of an action question, if it was read as it stands."""
+    if row is None or row["review"] is None or row["id"] not in readings.reviews:
+        return
+    for one in readings.reviews[row["id"]].labels:
+        graph = "" if one.graph is None else f" (graph {one.graph})"
+        yield "review", ": ".join(filter(None, [f"{one.reader}: {one.label}{graph}", one.reason]))
 
 
 def _after(
@@ -178,17 +202,3 @@ def _answer_text(slots: Slots) -> str:
     if slots.which is not None:
         return f"the answer is relation {slots.which + 1}: {wording.answer_relation(slots.action, slots.which)}"
     return f"the answer is the object: {wording.answer_object(slots.action)}"
-
-
-def _clip(rows: Sequence[Mapping[str, Any]]) -> Clip:
-    """The clip as the config `graphs` has it, for the rules of questions.py; boxes and sizes are not needed there."""
-    graphs = []
-    for row in sorted(rows, key=lambda row: row["index"]):
-        relations = tuple((pair["relation"], pair["tail"]) for pair in row["relations"])
-        action = Action(row["verb"], row["object"], relations) if row["verb"] else None
-        frames = {stage: row[stage] for stage in STAGES}
-        triplets = tuple((head, relation, tail) for head, relation, tail in row["triplets"])
-        graphs.append(Graph(row["index"], row["graph"], frames, triplets, {stage: {} for stage in STAGES}, action))
-    votes = {row["index"]: row["vote"] for row in rows if row["vote"] is not None}
-    first = rows[0]
-    return Clip(first["clip"], first["video"], first["split"], 1, 1, tuple(graphs), votes=votes)

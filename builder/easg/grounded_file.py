@@ -139,4 +139,5 @@ def _row(
         "end_s": None,
         "clip_start_s": None,
         "evidence": evidence,
+        "review": None,
     }

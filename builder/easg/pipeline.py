@@ -9,16 +9,17 @@ in groups: the engine gets large batches, and the rows of the whole dataset are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from builder.easg import attributes, generic, votes
-from builder.easg.card import SAME_FRAME_NOTES
+from builder.easg.card import PURPOSE_NOTES, SAME_FRAME_NOTES
 from builder.easg.llm_wording import actions, purposes
 from builder.easg.questions import SameFrame, questions
+from builder.easg.readings import Purpose, Readings
 from builder.easg.records import Clip
-from builder.easg.rows import question_rows
+from builder.easg.rows import Pair, question_rows
 from builder.easg.votes import VoteCount
 from builder.stages import Stages
 from easg_bench import QA
@@ -28,58 +29,84 @@ GROUP = 64  # clips
 PURPOSES = 3  # of a clip by template where no count is recorded: the paper's mean, 668 in 221 clips
 
 Attributes = Literal["off", "column", "wording"]
+Purposes = Literal["written", "template", "llm"]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How each step is done. The defaults are the paper's recorded data with template wording."""
+    """How each step is done. The defaults are the paper's recorded data with template wording and written purposes."""
 
     same_frame: SameFrame = "last"
     votes: Literal["recorded", "llm"] = "recorded"
     vote_count: VoteCount = "received"
     runs: int = 5
     wording: Literal["template", "llm"] = "template"
+    purposes: Purposes = "written"  # of clips that no reader wrote any for: by template
     generic: bool = False
     attributes: Attributes = "off"
     counted: bool = True  # the clips' purpose_count is known
 
     @property
     def uses_model(self) -> bool:
-        return self.votes == "llm" or self.wording == "llm" or self.generic or self.attributes != "off"
+        return self.votes == "llm" or "llm" in (self.wording, self.purposes) or self.generic or self.attributes != "off"
 
 
 def rows(
-    clips: Sequence[Clip], method: Method, stages: Stages | None, counts: Counter[str], funnel: Counter[str]
+    clips: Sequence[Clip],
+    method: Method,
+    readings: Readings,
+    stages: Stages | None,
+    counts: Counter[str],
+    funnel: Counter[str],
 ) -> Iterator[tuple[Clip, list[QA]]]:
     """Each clip, with the votes that its questions are based on, and its questions.
 
-    `stages` may be None if no model is used. What was grounded is added to `counts`; how many candidates and questions
-    each step left, to `funnel`.
+    `readings` are the readers' purposes, labels and wording. `stages` may be None if no model is used. What was
+    grounded is added to `counts`; how many candidates and questions each step left, to `funnel`.
     """
+    written = {uid: _pairs(pairs) for uid, pairs in readings.purposes.items() if method.purposes == "written"}
     for start in range(0, len(clips), GROUP):
         group = list(clips[start : start + GROUP])
         if not method.counted:
             group = [replace(clip, purpose_count=PURPOSES) for clip in group]
+        of_clip = {
+            clip.uid: written[clip.uid][: clip.purpose_count] if method.counted else written[clip.uid]
+            for clip in group
+            if clip.uid in written
+        }
         if stages is None:
-            yield from ((clip, question_rows(clip, method.same_frame, counts)) for clip in group)
+            for clip in group:
+                pairs = of_clip.get(clip.uid)
+                yield clip, question_rows(clip, method.same_frame, counts, pairs=pairs, readings=readings)
         else:
-            yield from _with_model(group, method, stages, counts, funnel)
+            yield from _with_model(group, method, readings, of_clip, stages, counts, funnel)
+
+
+def _pairs(purposes: Sequence[Purpose]) -> list[Pair]:
+    return [Pair(one.object, one.question, one.answer, one.graphs, one.review) for one in purposes]
 
 
 def _with_model(
-    group: list[Clip], method: Method, stages: Stages, counts: Counter[str], funnel: Counter[str]
+    group: list[Clip],
+    method: Method,
+    readings: Readings,
+    pairs: Mapping[str, Sequence[Pair]],
+    stages: Stages,
+    counts: Counter[str],
+    funnel: Counter[str],
 ) -> Iterator[tuple[Clip, list[QA]]]:
     if method.votes == "llm":
         group = votes.vote(group, stages, runs=method.runs, count=method.vote_count, funnel=funnel)
     worded: dict[str, str] = {}
-    pairs: dict[str, list[tuple[str, str, str]]] | None = None
     if method.wording == "llm":
         worded = actions.word([s for clip in group for s in questions(clip, method.same_frame)], stages, funnel)
-        pairs = purposes.purposes(group, stages, funnel, counted=method.counted)
+    if method.purposes == "llm":
+        made_up = purposes.purposes(group, stages, funnel, counted=method.counted)
+        pairs = {clip.uid: [Pair(*pair) for pair in made_up.get(clip.uid, [])] for clip in group}
     made: list[QA] = []
     for clip in group:
-        of_clip = None if pairs is None else pairs.get(clip.uid, [])
-        made += question_rows(clip, method.same_frame, counts, worded=worded, pairs=of_clip)
+        of_clip = pairs.get(clip.uid)
+        made += question_rows(clip, method.same_frame, counts, worded=worded, pairs=of_clip, readings=readings)
     funnel["questions worded"] += len(made)
     if method.generic:
         made = generic.filter_rows(made, stages, runs=method.runs, funnel=funnel)
@@ -129,6 +156,7 @@ def card_text(method: Method, model: str) -> str:
         f"A language model, `{model}`, had part in it. An action is asked if it occurs once in its clip and",
         f"{vote} is below 0.5. {SAME_FRAME_NOTES[method.same_frame]}",
         WORDED[method.wording],
+        PURPOSE_NOTES[method.purposes],
         f"Pairs that the model called generic in most of {method.runs} runs are left out." if method.generic else "",
         DESCRIBED[method.attributes],
     ]
@@ -136,10 +164,9 @@ def card_text(method: Method, model: str) -> str:
 
 
 WORDED = {
-    "template": "The wording is by template.",
+    "template": "The wording of the action questions is by template.",
     "llm": (
-        "The model worded the questions; where three attempts failed the checks the wording is by template. It wrote\n"
-        "the purpose pairs too; those that speak of things which are not in the clip's graphs were dropped."
+        "The model worded the action questions; where three attempts failed the checks the wording is by template."
     ),
 }
 DESCRIBED = {

@@ -6,13 +6,27 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from builder.easg import check, grounding, wording
 from builder.easg.neutral import neutral_row
 from builder.easg.questions import SameFrame, Slots, candidates, questions
-from builder.easg.records import FPS, STAGES, Clip, Graph
-from easg_bench import QA, TYPES, Evidence
+from builder.easg.readings import Readings
+from builder.easg.records import FPS, STAGES, Action, Clip, Graph
+from easg_bench import QA, REVIEWED, TYPES, Evidence
+
+
+class Pair(NamedTuple):
+    """A purpose question: by template, a model's, or written by a reader, who says which graphs show it."""
+
+    object: str  # as annotated
+    question: str
+    answer: str
+    graphs: tuple[int, ...] = ()
+    review: str | None = None
+
+
+NOBODY = Readings()
 
 
 def clip_rows(clip: Clip, questions: Sequence[QA], counts: Counter[str]) -> dict[str, list[Any]]:
@@ -32,30 +46,32 @@ def question_rows(
     counts: Counter[str],
     *,
     worded: Mapping[str, str] = MappingProxyType({}),
-    pairs: Sequence[tuple[str, str, str]] | None = None,
+    pairs: Sequence[Pair] | None = None,
+    readings: Readings = NOBODY,
 ) -> list[QA]:
     """All questions of a clip: purpose first, then by graph.
 
-    A language model's wording replaces the template's: `worded` {id: question} for action questions, and `pairs` of
-    (object, question, answer) for purpose. How many questions are grounded, at which stage, and how many have a
-    neighbour that is out of order is added to `counts`.
+    A language model's wording replaces the template's: `worded` {id: question} for action questions; `pairs` for
+    purpose are a model's, or those of readers. What the readers say of the action questions is in `readings`. How many
+    questions are grounded, at which stage, and how many have a neighbour that is out of order is added to `counts`.
     """
     if pairs is None:
-        pairs = wording.purpose(candidates(clip), clip.purpose_count)
+        pairs = [Pair(*pair) for pair in wording.purpose(candidates(clip), clip.purpose_count)]
         counts["purpose questions that the actions do not give"] += clip.purpose_count - len(pairs)
-    return _purpose_rows(clip, pairs, counts) + _action_rows(clip, same_frame, worded, counts)
+    return _purpose_rows(clip, pairs, counts) + _action_rows(clip, same_frame, worded, readings, counts)
 
 
 def derived_rows(
     questions: Sequence[QA], graphs: Sequence[Mapping[str, Any]], counts: Counter[str]
 ) -> dict[str, list[Any]]:
-    """The rows of `unambiguous` and `language_neutral`, which are made from a clip's questions and graphs.
+    """The rows of `unambiguous`, `reviewed` and `language_neutral`, which are made from a clip's questions and graphs.
 
     Without graphs it is unknown which questions are unambiguous: there are no rows. For `counts` see neutral_row.
     """
     neutral = [row for question in questions if (row := neutral_row(question, counts))]
     clear = check.unambiguous(questions, graphs) if graphs else []
-    return {"unambiguous": clear, "language_neutral": neutral}
+    reviewed = [row for row in questions if row["review"] in REVIEWED]
+    return {"unambiguous": clear, "reviewed": reviewed, "language_neutral": neutral}
 
 
 def narration_row(clip: Clip) -> dict[str, Any]:
@@ -99,15 +115,32 @@ def graph_rows(clip: Clip) -> list[dict[str, Any]]:
     ]
 
 
-def _action_rows(clip: Clip, same_frame: SameFrame, worded: Mapping[str, str], counts: Counter[str]) -> list[QA]:
+def clip_of(rows: Sequence[Mapping[str, Any]]) -> Clip:
+    """The clip as the config `graphs` has it, for the rules of questions.py; boxes and sizes are not needed there."""
+    graphs = []
+    for row in sorted(rows, key=lambda row: row["index"]):
+        relations = tuple((pair["relation"], pair["tail"]) for pair in row["relations"])
+        action = Action(row["verb"], row["object"], relations) if row["verb"] else None
+        frames = {stage: row[stage] for stage in STAGES}
+        triplets = tuple((head, relation, tail) for head, relation, tail in row["triplets"])
+        graphs.append(Graph(row["index"], row["graph"], frames, triplets, {stage: {} for stage in STAGES}, action))
+    votes = {row["index"]: row["vote"] for row in rows if row["vote"] is not None}
+    first = rows[0]
+    return Clip(first["clip"], first["video"], first["split"], 1, 1, tuple(graphs), votes=votes)
+
+
+def _action_rows(
+    clip: Clip, same_frame: SameFrame, worded: Mapping[str, str], readings: Readings, counts: Counter[str]
+) -> list[QA]:
     rows: list[QA] = []
     for slots in questions(clip, same_frame):
         question, answer = worded_by_template(slots)
-        question = worded.get(slots.id, question)
+        question = worded.get(slots.id, readings.worded(slots.id, question))
         evidence, stage = grounding.of_action_question(slots, question, answer)
         counts[f"action questions grounded at {stage}" if stage else "action questions without a box"] += 1
         counts["rows whose neighbour is out of order"] += slots.out_of_order
-        rows.append(_row(clip, slots.id, slots.type, question, answer, evidence, slots.graph))
+        review = readings.review(slots.id, question, answer)
+        rows.append(_row(clip, slots.id, slots.type, question, answer, evidence, slots.graph, review))
     return rows
 
 
@@ -121,22 +154,33 @@ def worded_by_template(slots: Slots) -> tuple[str, str]:
     return wording.direct(slots.action), wording.answer_object(slots.action)
 
 
-def _purpose_rows(clip: Clip, pairs: Sequence[tuple[str, str, str]], counts: Counter[str]) -> list[QA]:
-    actions = candidates(clip)
+def _purpose_rows(clip: Clip, pairs: Sequence[Pair], counts: Counter[str]) -> list[QA]:
+    actions = {graph.index: (graph, graph.action) for graph in clip.graphs if graph.action}
+    asked = [actions[index] for index, _ in candidates(clip)]
     rows: list[QA] = []
     taken: Counter[str] = Counter()
-    for name, question, answer in pairs:
+    for name, question, answer, graphs, review in pairs:
         slug = re.sub(r"\W+", "-", name.replace("_", " ")).strip("-")
         taken[slug] += 1
         number = f"-{taken[slug]}" if taken[slug] > 1 else ""
-        evidence = grounding.of_purpose(name, [(clip.graphs[index - 1], action) for index, action in actions])
+        evidence = grounding.of_purpose(name, [actions[index] for index in graphs if index in actions] or asked)
+        if graphs and not evidence:  # no box in the graphs that show its use
+            evidence = grounding.of_purpose(name, actions.values())
         counts["purpose questions grounded" if evidence else "purpose questions without a box"] += 1
-        rows.append(_row(clip, f"{clip.uid}:purpose:{slug}{number}", "purpose", question, answer, evidence, None))
+        id = f"{clip.uid}:purpose:{slug}{number}"
+        rows.append(_row(clip, id, "purpose", question, answer, evidence, None, review))
     return rows
 
 
 def _row(
-    clip: Clip, id: str, type: str, question: str, answer: str, evidence: list[Evidence], graph: Graph | None
+    clip: Clip,
+    id: str,
+    type: str,
+    question: str,
+    answer: str,
+    evidence: list[Evidence],
+    graph: Graph | None,
+    review: str | None,
 ) -> QA:
     return {
         "id": id,
@@ -153,6 +197,7 @@ def _row(
         "end_s": graph.frames["post"] / FPS if graph else None,
         "clip_start_s": _clip_start(clip),
         "evidence": evidence,
+        "review": review,
     }
 
 

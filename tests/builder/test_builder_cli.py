@@ -119,7 +119,7 @@ def test_the_real_build_prints_the_papers_counts(real_build: Path) -> None:
     counts = {kind: int(n.replace(",", "")) for n, kind in re.findall(r"^ +([\d,]+)  (.+)$", log, re.M)}
     grounded = {stage: counts[f"action questions grounded at {stage}"] for stage in ("pnr", "pre", "post")}
     assert grounded == {"pnr": 1119, "pre": 8, "post": 12} and sum(grounded.values()) == 1139
-    assert counts["purpose questions grounded"] + counts["purpose questions without a box"] == 668
+    assert counts["purpose questions grounded"] == 668 and "purpose questions without a box" not in counts
     assert counts["rows whose neighbour is out of order"] == 9
     assert counts["graphs without a verb"] == 18 and counts["graphs without an action"] == 32
 

@@ -23,6 +23,7 @@ from builder.easg import pipeline
 from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.pipeline import FUNNEL, Method
 from builder.easg.questions import candidates
+from builder.easg.readings import Readings
 
 ROOT = Path(__file__).resolve().parents[2]
 Save = Callable[[dict[str, Any]], Path]
@@ -266,4 +267,4 @@ def test_20_000_graphs_build_in_a_minute_of_cpu_in_flat_memory(tmp_path: Path) -
 
 def test_the_pipeline_without_a_model_needs_no_stages() -> None:
     assert not Method().uses_model
-    assert list(pipeline.rows([], Method(), None, Counter(), Counter())) == []
+    assert list(pipeline.rows([], Method(), Readings(), None, Counter(), Counter())) == []

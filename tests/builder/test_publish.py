@@ -190,5 +190,5 @@ def test_the_plan_of_the_real_build(hub: HubServer, real_build: Path, monkeypatc
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api(hub))
     code, said, err = run("publish", real_build, "--repo", NAME, "--dry-run")
     assert code == 0, err
-    assert "default                 1,807 rows" in said and "language_neutral        1,642 rows" in said
-    assert said.count("  new      ") == 11 and json.dumps(said).isascii()
+    assert "default                 1,807 rows" in said and "language_neutral        1,675 rows" in said
+    assert said.count("  new      ") == 12 and json.dumps(said).isascii()

@@ -19,7 +19,7 @@ from huggingface_hub import DatasetCard
 
 import easg_bench
 from builder import repo
-from builder.easg import dataset
+from builder.easg import dataset, readings
 from builder.easg.annotations import USUAL_NAMES, read_clips
 from builder.easg.card import CONFIG_NOTES, recorded
 from builder.easg.questions import SameFrame
@@ -40,11 +40,11 @@ def make(raw: dict[str, Any], save: Save, tmp_path: Path) -> Callable[..., Path]
         clips, _ = read_clips(**sources)
         rows: defaultdict[str, list[Any]] = defaultdict(list)
         for clip in clips:
-            questions = question_rows(clip, same_frame, Counter())
+            questions = question_rows(clip, same_frame, Counter(), readings=readings.read(tmp_path / "source"))
             for config, of_clip in clip_rows(clip, questions, Counter()).items():
                 rows[config] += of_clip
         out = tmp_path / "out" / name
-        dataset.write(out, [rows], list(sources.values()), recorded(same_frame))
+        dataset.write(out, [rows], list(sources.values()), recorded(same_frame, "template"))
         return out
 
     return build
@@ -73,6 +73,7 @@ def test_a_row_says_all_that_is_known_of_the_question(make: Callable[..., Path],
         "end_s": 110 / 30,
         "clip_start_s": 1.0,
         "evidence": [shown],
+        "review": "clear",
     }
 
 

@@ -77,7 +77,7 @@ GOLDEN = [
     ("scoop, flour, on countertop, with scrapper", "direct", "What did CW scoop from the countertop with the scraper?"),
     ("scoop, flour, on countertop, with scrapper", "1", "Where was the flour that CW scooped with the scraper?"),
     ("pick, foam, with liquid wash", "1", "What was on the foam that CW picked up?"),
-    ("pick, foam, with liquid wash", "direct", "What, with dishwashing liquid on it, did CW pick up?"),
+    ("pick, foam, with liquid wash", "direct", "What did CW pick up that had dishwashing liquid on it?"),
     ("touch, wire, with terminal", "1", "What did CW touch the wire with?"),
     ("remove, hand, from bag, with soil", "2", "What was in the hand that CW removed from the bag?"),
     ("take, knot, on brake shoe pack", "1", "Where was the knot that CW took?"),
@@ -119,9 +119,9 @@ GOLDEN = [
     ("add, water, into pot", "direct", "What did CW add to the pot?"),
     ("tighten, screw, to motorcycle", "direct", "What did CW tighten onto the motorcycle?"),
     ("remove, glasses, from face", "direct", "What did CW remove from their face?"),
-    ("pass, seed, to bowl:1, from bowl", "1", "What did CW pass the seed to, from another of its kind?"),
-    ("transfer, cardboard, into cardboard:1", "direct", "What did CW transfer into another of its kind?"),
-    ("take, wood, from woods", "direct", "What did CW take from others of its kind?"),
+    ("pass, seed, to bowl:1, from bowl", "1", "What did CW pass the seed to, from another one like it?"),
+    ("transfer, cardboard, into cardboard:1", "direct", "What did CW transfer into another one like it?"),
+    ("take, wood, from woods", "direct", "What did CW take from others like it?"),
     # tools
     ("iron, short, with ironbox, on board", "1", "What did CW use to iron the shorts on the board?"),
     ("iron, short, with ironbox, on board", "2", "Where did CW iron the shorts with the iron?"),
@@ -130,6 +130,12 @@ GOLDEN = [
     ("put, trash, on floor, with mop", "2", "What did CW put the trash on the floor with?"),
     ("peel, tape, with driver", "direct", "What did CW peel with the screwdriver?"),
     ("spray, car, with hoes", "direct", "What did CW spray with the hose?"),
+    ("spray, car, with hoes", "1", "What did CW use to spray the car?"),
+    ("turn, handle, on machine", "direct", "What on the machine did CW turn?"),
+    ("turn, spoon, to cup", "direct", "What did CW turn towards the cup?"),
+    ("turn, spoon, to cup", "1", "What did CW turn the spoon towards?"),
+    ("move, plate, with flour", "direct", "What did CW move that had flour on it?"),
+    ("take, bottle, with oil, on table", "direct", "Which thing with oil in it did CW take from the table?"),
     ("use, tablet, with finger", "direct", "What did CW use with their finger?"),
     ("plaster, wall, with cement", "direct", "What did CW plaster with cement?"),
 ]
@@ -364,6 +370,11 @@ def test_no_two_real_questions_of_a_clip_are_the_same_beyond_the_forced(
         for _, question, answer in purpose(candidates(clip), clip.purpose_count):
             answers[clip.uid[:8], question].add(answer)
     assert {key for key, several in answers.items() if len(several) > 1} == SAME_SLOTS
+
+
+def test_a_particle_is_no_place_and_water_is_no_tool() -> None:
+    assert asked("put on, tap, on board", "direct") == "What did the camera wearer turn on at the board?"
+    assert asked("spray, car, with water", "1") == "What did the camera wearer spray the car with?"
 
 
 @pytest.mark.real

@@ -11,7 +11,8 @@ from string import Template
 
 from builder.easg import wording
 from builder.easg.llm_wording.attempts import ASKING, ATTEMPTS, WEARER, ask, ask_again, clean, form_problem
-from builder.easg.llm_wording.vocabulary import (
+from builder.easg.questions import Slots
+from builder.easg.vocabulary import (
     heads_of,
     is_named,
     same_thing,
@@ -20,7 +21,6 @@ from builder.easg.llm_wording.vocabulary import (
     verb_stems,
     verbs_like,
 )
-from builder.easg.questions import Slots
 from builder.replies import json_in, shorten
 from builder.stages import Request, Stages
 from videoqa.engines import Conversation

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from string import Template
 
 from builder.easg import wording
-from builder.easg.llm_wording.vocabulary import tokens, words_of
+from builder.easg.vocabulary import tokens, words_of
 from builder.stages import Request, StageReply, Stages
 from videoqa.engines import Message
 

@@ -14,9 +14,9 @@ from typing import Any
 from builder.easg import wording
 from builder.easg.grounding import occurs, plain
 from builder.easg.llm_wording.attempts import ATTEMPTS, OTHERS, ask, ask_again, clean, form_problem
-from builder.easg.llm_wording.vocabulary import is_named, kinds_of, lemmas_of, stems_of, tokens, words_of
 from builder.easg.questions import candidates
 from builder.easg.records import Action, Clip
+from builder.easg.vocabulary import is_named, kinds_of, lemmas_of, stems_of, tokens, words_of
 from builder.replies import START, json_in, shorten
 from builder.stages import Request, StageReply, Stages
 from videoqa.engines import Conversation, Message

@@ -44,10 +44,11 @@ USUAL = {  # (verb, relation of the annotation): the preposition of English
     ("pour", "in"): "into",
     ("pour", "to"): "into",
     ("tighten", "to"): "onto",
+    ("turn", "to"): "towards",
 }
 PARTS = listed("center, centre, middle, corner, edge")  # "on table, in center": in the center of the table
 MANNERS = {"side": "on its side", "top": "on top"}  # no places of their own
-LIKE_IT, LIKE_THEM = "another of its kind", "others of its kind"
+LIKE_IT, LIKE_THEM = "another one like it", "others like it"
 
 
 class Phrase(NamedTuple):

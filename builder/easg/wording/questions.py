@@ -7,6 +7,7 @@ from builder.easg.wording.clauses import (
     LIKE_IT,
     LIKE_THEM,
     PARTS,
+    SUBSTANCES,
     TAKING,
     Phrase,
     clause,
@@ -37,6 +38,8 @@ from builder.easg.wording.words import (
 WEARER = "the camera wearer"
 DID = f"did {WEARER}"
 STATIC = TAKING | listed("open, touch, pull, turn, hold, tighten, loosen, unscrew")  # done to a thing where it is
+MISREAD = listed("turn on")  # "What did ... turn on the machine?": What on the machine did ... turn?
+SPRAYING = listed("spray")  # with water, but "What did ... use to spray the car?" of a hose
 TOUCHING = listed("dip, soak, hit, wipe")  # "What did ... dip the brush in?", not "Where"
 PLACES = listed("at, against, between, beside, behind, below, in, inside, near, on, onto, over, under, underneath")
 WHERE_NOUNS = listed(
@@ -52,9 +55,14 @@ def direct(action: Action) -> str:
     """Question whose answer is the object."""
     verb = verb_of(action)
     contents = contents_of(verb, action)
-    what = f"What, {contents}," if contents else "What"
     phrases = phrases_of(verb, action, hide=noun_of(action.object))
-    return as_question(what, DID, clause(action, "VB", "", phrases))
+    if contents and phrases:  # "... take from the table that had oil in it" would be a table with oil
+        return as_question("Which thing", contents, DID, clause(action, "VB", "", phrases))
+    if contents:
+        return as_question("What", DID, clause(action, "VB", "", []), "that had", contents.removeprefix("with "))
+    places = [phrase for phrase in phrases if f"{verb.name} {phrase.preposition}" in MISREAD]
+    rest = [phrase for phrase in phrases if phrase not in places]
+    return as_question("What", phrases_text(places), DID, clause(action, "VB", "", rest))
 
 
 def indirect(action: Action, which: int) -> str:
@@ -92,7 +100,8 @@ def indirect(action: Action, which: int) -> str:
 
     what = f"What, other than {enumerated([phrase.noun for phrase in rival])}," if rivals else "What"
     if asks == "with":
-        if rest and is_tool(verb, relation, tail):
+        tool = is_tool(verb, relation, tail)
+        if tool and (rest or (verb.name in SPRAYING and answer not in SUBSTANCES)):
             return as_question(what, DID, "use to", clause(action, "VB", obj, rest, contents))
         return as_question(what, DID, clause(action, "VB", obj, rest, contents, "with"))
     preposition = "from" if relation == "from" and verb.name == "loosen" else preposition_of(verb, action, which)

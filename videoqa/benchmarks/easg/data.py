@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from datasets import Dataset, Features, List, Value
 
 from videoqa import dataset
 from videoqa.benchmarks.easg.published import TYPES
-from videoqa.dataset import FEATURES
+from videoqa.rows import Question
 
 REPO = "easg-bench"  # the folder beside you that is read where none is named; ORG/NAME here would be read from the Hub
 
+# The column `review`: what readers of the clip's graphs and narrations say of a question.
+LABELS = (  # of an action question
+    "clear",  # one right answer, and the question says what is asked
+    "second_answer",  # another action of the clip answers it differently and truly
+    "repeats",  # the answer is in the question
+    "implausible",  # the annotation cannot be meant
+    "unclear",  # the wording does not say what is asked
+)
+JUDGMENTS = ("supported", "plausible")  # of a purpose: shown by graphs or narrations; likely, contradicted by nothing
+# Two readers who differ are both named, in the order of LABELS: "clear/second_answer"
+REVIEWS = (*LABELS, *("/".join(pair) for pair in combinations(LABELS, 2)), *JUDGMENTS)
+REVIEWED = ("clear", *JUDGMENTS)  # the rows of the config `reviewed`
+
+
+def review_of(labels: Sequence[str]) -> str:
+    """The value of `review` for what the readers of an action question said."""
+    return "/".join(label for label in LABELS if label in labels)
+
+
+class QA(Question):
+    """A question of EASG-Bench."""
+
+    review: str | None  # one of REVIEWS; None: nobody read the question as it stands
+
+
+FEATURES = Features({**dataset.FEATURES, "review": Value("string")})
 NARRATION_FEATURES = Features(
     {
         "clip": Value("string"),
@@ -48,6 +76,7 @@ CONFIGS: dict[str, Features] = {
     "default": FEATURES,  # all questions
     **dict.fromkeys(TYPES, FEATURES),
     "unambiguous": FEATURES,  # those that no second action of their clip answers differently
+    "reviewed": FEATURES,  # those that every reader calls clear, and purposes called supported or plausible
     "language_neutral": NEUTRAL_FEATURES,  # objects that have a box are not named
     "narrations": NARRATION_FEATURES,  # one row per clip
     "graphs": GRAPH_FEATURES,  # one row per annotated action
