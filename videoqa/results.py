@@ -128,6 +128,8 @@ class Result(_Part):
     kind: Name  # what the model saw (videoqa.asking.Way.kind)
     prompt: Name  # blind, narrations, ...
     frames: Text | None = None  # which frames of the video (uniform:8, ...)
+    protocol: Name | None = None  # multiple choice: what was read off the model (likelihood, generation, yes)
+    order: Name | None = None  # multiple choice: how the options were rearranged (circular, shuffle:7)
     data: Data
     scorer: Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]  # its key
     judge: Judge | None
@@ -135,10 +137,11 @@ class Result(_Part):
     types: dict[Type, Summary]
     avg: Summary
     types_missing: list[Type]
-    unanswered: Count = 0  # rows without an answer: in no count above
+    unanswered: Count = 0  # rows without an answer: in no count above, unless the measure takes every row
     cut: Count = 0  # answers that ended at the longest length
     video_errors: Count = 0  # of them, those whose video cannot be used
-    extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=20)] = {}  # name, type, figure
+    withheld: Count = 0  # rows whose right answer is not public: in no count above
+    extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=40)] = {}  # name, type, figure
     versions: Annotated[dict[Short, Short], Field(max_length=50)]
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d[0-9:.+Z-]*$", max_length=40)]
     command: Text
@@ -183,12 +186,13 @@ class Result(_Part):
     @property
     def label(self) -> str:
         """How a run is called in tables: "SmolLM2-135M-Instruct (blind)"."""
-        return f"{self.name} ({self.prompt})"
+        return f"{self.name} ({', '.join(filter(None, (self.prompt, self.protocol, self.order)))})"
 
     @property
     def group(self) -> str:
-        """Only scores of one group can be compared: one judge, mode, rubric and sampling, the same questions."""
-        return f"{self.scorer}, data {self.data.revision}"
+        """Only scores of one group can be compared: one judge, mode, rubric and sampling, the same questions, and the
+        same protocol, where there are several."""
+        return ", ".join(filter(None, (self.scorer, f"data {self.data.revision}", self.protocol)))
 
     def column(self, name: str) -> Summary | None:
         """One type's summary, or that of the average."""

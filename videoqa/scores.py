@@ -158,6 +158,7 @@ class Measure:
     name: str  # in results: "relative", "percent", "accuracy"
     title: str  # above tables: "Relative score x 100"
     needs_truth: bool  # divided by what the judge gives the ground truth
+    every_row: bool = False  # a row without an answer counts as 0, and so does one without a readable answer
 
     def compute(
         self, rows: Iterable[Scored], calibration: Calibration | None, *, key: str, types: Sequence[str]
@@ -167,6 +168,23 @@ class Measure:
 
 
 RELATIVE = Measure("relative", "Relative score x 100", needs_truth=True)
+ACCURACY = Measure("accuracy", "Accuracy x 100", needs_truth=False, every_row=True)
+
+
+def merged(rows: Sequence[Scored]) -> Scored:
+    """One question that was asked in several arrangements of its options: it has the lowest of their scores, so it is
+    right only if it was right in all. `choice` is the option that was chosen in all of them, "" where there is none."""
+    scores = [row.score for row in rows if row.score is not None]
+    statuses = [row.status for row in rows if row.status != "ok"]
+    choices = {row.choice for row in rows}
+    return Scored(
+        rows[0].group or rows[0].id,
+        rows[0].clip,
+        rows[0].type,
+        min(scores) if len(scores) == len(rows) else None,
+        statuses[0] if statuses else "ok",
+        choice=choices.pop() if len(choices) == 1 else "",
+    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import typer
 from videoqa import report as reports
 from videoqa import results, scores
 from videoqa import submit as submission
+from videoqa.benchmark import track
 from videoqa.files import write_text
 from videoqa.hosts.lighteval.results import read_each
 from videoqa.rating import calibration, scored
@@ -50,9 +51,25 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
     if any(one.prompt == second[-1] for one in every if second):
         console().print(reports.beside(every))
     for path, one in read:
-        print(f"{path.parent}: judge {one.group}")
+        print(f"{path.parent}: {'judge' if one.judge else 'scorer'} {one.group}")
+        for line in _told(one):
+            print(f"  {line}")
         if one.judge is not None and one.judge.mass is not None:
             print(f"  mass on the allowed scores: {one.judge.mass:.3f} (below 0.9 the scores mean little)")
+
+
+def _told(result: results.Result) -> list[str]:
+    """What is to be said of a result beside its table."""
+    of_track = track(result.track)
+    told = []
+    if result.unanswered and of_track.measure.every_row:
+        told.append(f"{result.unanswered} rows have no answer and count as wrong")
+    if result.withheld:
+        told.append(
+            f"{result.withheld} of {result.data.rows} rows have no public answer and are not scored: this is no score "
+            f"of the whole of {result.data.config}"
+        )
+    return told + (of_track.lines(result.extras) if of_track.lines else [])
 
 
 @app.command()
