@@ -1,6 +1,6 @@
 """A file of captions: what is told of each question's video in place of the video.
 
-    {"0074f737-...": "C cuts an onion.", "00b9a0de-...": [[0, "C opens the door"], [4.5, "C takes a plate"]]}
+{"0074f737-...": "C cuts an onion.", "00b9a0de-...": [[0, "C opens the door"], [4.5, "C takes a plate"]]}
 """
 
 from __future__ import annotations

@@ -62,9 +62,7 @@ def scored(rows: Sequence[Row], verdicts: Mapping[str, Verdict], *, every_row: b
 def _scored(row: Row, verdicts: Mapping[str, Verdict], every_row: bool) -> Scored | None:
     if (verdict := verdicts.get(row["id"])) is not None:
         return scored_row(row["id"], row["clip"], row["type"], verdict, row)
-    return (
-        Scored(row["id"], row["clip"], row["type"], 0.0, "unanswered", row.get("group") or "") if every_row else None
-    )
+    return Scored(row["id"], row["clip"], row["type"], 0.0, "unanswered", row.get("group") or "") if every_row else None
 
 
 def scored_row(id: str, clip: str, type: str, verdict: Verdict, row: Row | None = None) -> Scored:

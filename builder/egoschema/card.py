@@ -33,7 +33,8 @@ def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[P
         task_categories=["video-text-to-text", "question-answering", "multiple-choice"],
         tags=["egocentric-video", "ego4d", "long-video"],
         configs=[
-            {"config_name": config, "data_files": [{"split": "test", "path": path}]} | ({"default": True} if first else {})
+            {"config_name": config, "data_files": [{"split": "test", "path": path}]}
+            | ({"default": True} if first else {})
             for first, (config, path) in zip([True] + [False] * len(files), files.items(), strict=False)
         ],
     ).to_yaml()

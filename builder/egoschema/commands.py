@@ -17,7 +17,8 @@ app = typer.Typer(help="EgoSchema: multiple choice on clips of three minutes.")
 general = typer.Typer()
 
 Source = Annotated[
-    Path, typer.Option(help="folder with questions.json or questions_subset.json, subset_answers.json, uid_to_ego4d.json")
+    Path,
+    typer.Option(help="folder with questions.json or questions_subset.json, subset_answers.json, uid_to_ego4d.json"),
 ]
 Out = Annotated[Path, typer.Option(help="folder for the dataset repo; a former build there is replaced")]
 OUT = Path("build/egoschema")

@@ -36,7 +36,10 @@ def show(
     row = next((row for row in rows if row["id"] == id), None)
     if row is None:
         near = difflib.get_close_matches(id, [row["id"] for row in rows], n=1, cutoff=0)
-        raise UserError(f"{place}, config {config or track.configs[0]}: no question {id!r}; the nearest is {near[0] if near else 'none'}")
+        raise UserError(
+            f"{place}, config {config or track.configs[0]}: no question {id!r}; "
+            f"the nearest is {near[0] if near else 'none'}"
+        )
     print(regions.describe(row))
     if videos is None:
         return
