@@ -62,6 +62,10 @@ def load(path_or_repo: str | Path, config: str, configs: Mapping[str, Features],
         raise FileNotFoundError(
             f"{path_or_repo}: no such folder here, and no dataset of this name to be had from the Hub ({error})"
         ) from error
+    except ValueError as error:  # what `datasets` raises where the card has no such config
+        if not str(error).startswith("BuilderConfig"):
+            raise
+        raise UserError(f"{path_or_repo}: has no config {config!r}") from error
     except DatasetsError as error:
         raise UserError(
             f"{path_or_repo}, config {config}: not a dataset of the builder: {error.__cause__ or error}"

@@ -274,8 +274,7 @@ def opened_data(benchmark: str | None, data: str | None) -> tuple[Track, str]:
 
 def load_rows(of_track: Track, data: str, config: str | None = None) -> list[Row]:
     """The questions of a config (None: the track's default one). Raises UserError for a type that the track does not
-    have and an id that comes twice:
-    now, and not when hours of answers are to be scored."""
+    have and an id that comes twice: now, and not when hours of answers are to be scored."""
     config = config or of_track.configs[0]
     rows = of_track.load(data, config)
     try:

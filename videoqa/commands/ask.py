@@ -358,7 +358,12 @@ def _warn_of_doubts(run: Run, scorer: Scorer) -> bool:
     empty = [v for v in verdicts.values() if v.status == "empty_prediction"]
     cut = [line for line in answers if line.get("finished") is False]
     doubts = (  # what, how many, of how many, whether so many can make the run fail
-        (f"{'replies of the judge' if isinstance(scorer, Judge) else 'answers'} could not be read", unread, verdicts, True),
+        (
+            f"{'replies of the judge' if isinstance(scorer, Judge) else 'answers'} could not be read",
+            unread,
+            verdicts,
+            True,
+        ),
         (f"answers have a mass below {MIN_MASS:g} on the allowed scores", low, verdicts, True),
         ("answers are empty", empty, verdicts, True),
         ("answers were cut at the longest length (--max-new-tokens)", cut, answers, False),

@@ -55,5 +55,6 @@ EGOSCHEMA = Track(
     extras=positions.extras(COUNT),
     lines=positions.lines,
     configs=CONFIGS,
+    commands="videoqa.benchmarks.egoschema.commands",
 )
 TRACKS = (EGOSCHEMA,)
