@@ -40,7 +40,13 @@ def egoschema(
 
 
 @app.command()
-def build(source: Source, out: Out = OUT) -> None:
+def build(
+    source: Source,
+    out: Out = OUT,
+    made: Annotated[
+        bool, typer.Option("--made", help="these are questions of your own in EgoSchema's form: config `made` alone")
+    ] = False,
+) -> None:
     """Build the dataset repo from the official files; the configs are those that there are files for."""
     from builder import repo
     from builder.egoschema import card, dataset
@@ -53,7 +59,10 @@ def build(source: Source, out: Out = OUT) -> None:
     except UserError as error:
         raise BuildError(str(error)) from error
     names = (data.QUESTIONS, data.SUBSET, data.ANSWERS, data.SPANS)
-    dataset.write(out, configs, [source / name for name in names if (source / name).exists()], card.OFFICIAL)
+    how = card.MADE.replace("$how", "written by hand, in the form of its files.") if made else card.OFFICIAL
+    if made:
+        configs = {"made": configs.get("full") or configs["subset"]}
+    dataset.write(out, configs, [source / name for name in names if (source / name).exists()], how)
     for config, rows in configs.items():
         gold = Counter(data.LETTERS[row["gold"]] for row in rows if row["gold"] is not None)
         shares = ", ".join(f"{letter} {100 * gold[letter] / gold.total():.1f}%" for letter in data.LETTERS)
@@ -61,7 +70,7 @@ def build(source: Source, out: Out = OUT) -> None:
             f"{config}: {len(rows):,} questions on {len({row['clip'] for row in rows}):,} clips, "
             f"{gold.total():,} with a public answer ({shares})"
         )
-    if "full" not in configs:
+    if not made and "full" not in configs:
         typer.echo(f"full: not written, for {source} has no {data.QUESTIONS}")
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
 
