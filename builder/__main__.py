@@ -6,7 +6,7 @@ reads the annotations, words the 1,807 questions of the paper's selection and wr
 that it needs, `easg-bench fetch` gets the public ones; `read-notebook` and `spans` make the others out of them.
 
 A benchmark is a folder of builder/ with a module `commands` that has a Typer `app`. The commands of easg/ are called by
-their own names, those of any other folder behind the folder's name: `python -m builder egoschema generate ...`.
+their own names, those of any other folder behind the folder's name: `python -m builder egoschema build ...`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def command_line() -> typer.Typer:
             name = folder.name.removeprefix("builder.")
             commands = importlib.import_module(f"{folder.name}.commands")
             line.add_typer(commands.app, name=None if name == UNPREFIXED else name)
+            if hasattr(commands, "general"):  # commands for data of any benchmark
+                line.add_typer(commands.general)
     return line
 
 

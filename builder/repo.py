@@ -57,8 +57,8 @@ def check_place(out: Path) -> None:
 def replaced(out: Path) -> Iterator[Path]:
     """A new folder beside `out` to write the repo into. When the block ends, it takes the place of `out`.
 
-    A former build there is replaced; one that a killed build had put aside comes back first. Where the block raises, or the place is taken or cannot be written (BuildError),
-    `out` stays as it was and nothing else is left.
+    A former build there is replaced; one that a killed build had put aside comes back first. Where the block raises, or
+    the place is taken or cannot be written (BuildError), `out` stays as it was and nothing else is left.
     """
     check_place(out)
     given, out = out, out.resolve()

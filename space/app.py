@@ -45,8 +45,8 @@ HOW_COMPARED = (
     "has no rank; in the charts its mark is hollow. "
     "*Against the best*: where the answers of both are here, their averages are compared question by question (paired, "
     "clips swapped, p < 0.05 counts as lower; p is corrected for all pairs of the group); otherwise by whether the 95% "
-    "intervals of the two averages meet, which misses small differences. **judge?**: the judge gave the allowed scores little probability, wrote much that could "
-    "not be read, or failed `judge-check`; such numbers say little."
+    "intervals of the two averages meet, which misses small differences. **judge?**: the judge gave the allowed scores "
+    "little probability, wrote much that could not be read, or failed `judge-check`; such numbers say little."
 )
 DEMO_WARNING = (
     "**Demo:** SmolLM2, a model of 135M parameters, judged by itself. A judge of this size gives every answer what it "

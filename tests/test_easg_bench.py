@@ -186,9 +186,9 @@ def test_a_name_that_is_no_folder_is_looked_up_nowhere(
 ) -> None:
     """The cache of `datasets` would answer with the rows that it once had under this name."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no such folder here. Give --data FOLDER.* or --data ORG/NAME"):
+    with pytest.raises(FileNotFoundError, match=r"no such folder here\. Give --data FOLDER.* or --data ORG/NAME"):
         easg_bench.load(name)
-    with pytest.raises(FileNotFoundError, match="^easg-bench: no such folder here"):
+    with pytest.raises(FileNotFoundError, match=r"^easg-bench: no such folder here"):
         easg_bench.load()
     assert not hub
 

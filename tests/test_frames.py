@@ -1,4 +1,4 @@
-"""videoqa/frames.py and videofile.py, on tiny videos made here: every frame is one shade of grey that tells which frame it is."""
+"""videoqa/frames.py and videofile.py, on tiny videos made here: the shade of grey of a frame tells which one it is."""
 
 from __future__ import annotations
 

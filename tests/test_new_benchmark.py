@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ TRACKS = (TOY,)
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the toy benchmark beside the real ones, and its data with a card that names it."""
     folder = tmp_path / "benchmarks" / "toy"
     folder.mkdir(parents=True)

@@ -40,6 +40,9 @@ class Answer:
     located: str | None = None  # turn 1's reply in a two-stage run
     shown: list[str] = field(default_factory=list)  # the frames, as file and second of the clip
     warning: str | None = None  # what was wrong with the video
+    reasoning: str | None = None  # turn 1's reply where the model thinks first and chooses in turn 2
+    probabilities: tuple[float, ...] | None = None  # of the options, where the model was asked for them
+    mass: float | None = None  # the probability of all of these answers together
     conversation: Conversation = ()  # the whole of it, frames as in `shown`
 
 
@@ -61,6 +64,21 @@ class Way:
     frames: bool = False  # shows frames, so it needs videos
     types: tuple[str, ...] = ()  # question types that it asks; empty: all
     texts: tuple[str, ...] = ()  # further fixed texts of its prompts
+    captions: bool = False  # shows the row's context, which a file of captions may give
+    protocols: Mapping[str, Asker] = field(default_factory=dict)  # multiple choice: by what is read off the model
+
+    def protocol(self, wanted: str | None, engine: Engine) -> str | None:
+        """The protocol to ask by: the wanted one, or the best one that the engine has; None where the way has none.
+        Raises UserError for one that the way or the engine does not have."""
+        if not self.protocols:
+            if wanted is not None:
+                raise UserError(f"--protocol {wanted}: is for multiple choice")
+            return None
+        if wanted is not None and wanted not in self.protocols:
+            raise UserError(f"--protocol {wanted}: allowed are {', '.join(self.protocols)}")
+        if wanted not in (None, "generation") and not engine.can_choose:
+            raise UserError(f"--protocol {wanted}: {engine.name} gives no probabilities; use generation")
+        return wanted or ("likelihood" if engine.can_choose else "generation")
 
     def of_its_types(self, rows: Sequence[Row]) -> list[Row]:
         """The rows that it asks. Raises UserError where it asks none of these."""

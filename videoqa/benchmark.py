@@ -40,6 +40,8 @@ class Published:
     avg: float
     judge: str = ""  # "paper's judge": who gave the scores, where that is not the measure itself
     way: str = ""  # of the table that compares two ways of asking (Track.beside): "regular", "two-stage"
+    config: str = ""  # the questions that it is of; empty: those of every config
+    source: str = ""  # where it is printed: "arXiv 2308.09126"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class Track:
     beside: tuple[str, ...] = ()  # ways that a second table compares, on the types that the last of them asks
     beside_title: str = ""
     extras: Extras | None = None
+    lines: Callable[[Mapping[str, Any]], list[str]] | None = None  # a result's extras in words, below its table
+    configs: tuple[str, ...] = ("default",)  # that have all questions of their clips; the first is the default
     importers: Mapping[str, Reader] = field(default_factory=dict)  # by the name that `import-answers --from` takes
     paraphrase: Callable[[str, str], str] | None = None  # (ground truth, type) -> sentence, for judge-check
     commands: str | None = None  # module with further subcommands, as `app`

@@ -17,13 +17,19 @@ import json
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from videoqa.errors import UserError
+from videoqa.reply import Verdict
+from videoqa.rows import Row
+from videoqa.scorer import Item
+
 LETTERS = "ABCDEFGHIJ"
 STATUSES = ("ok", "unreadable", "refusal", "empty", "truncated")
+READER = 1  # version of the reader; a reply that is read otherwise than before makes it another
 LINE = 2_000  # characters of a line, where lines are read for themselves
 READ = 20_000  # characters of a reply behind its thinking: half from the start, half from the end
 
@@ -58,6 +64,33 @@ def shuffled(choices: Sequence[str], gold: int | None, seed: int, id: str) -> Ar
         return hashlib.sha256(json.dumps([seed, id, index]).encode()).digest()
 
     return _arranged(choices, gold, sorted(range(len(choices)), key=key))
+
+
+CIRCULAR = "circular"
+
+
+def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
+    """The rows with their options in another order: "circular" (each row in all its shifts, of one `group`, with ids
+    ID#0, ID#1, ...), or "shuffle:SEED". `order` of a row is the original index of each option. None: as they are."""
+    if order is None:
+        return list(rows)
+    if without := [row["id"] for row in rows if not row.get("choices")]:
+        raise UserError(f"question {without[0]} has no options to be put in another order")
+    if order == CIRCULAR:
+        return [
+            {**row, **_options(one), "id": f"{row['id']}#{shift}", "group": row["id"]}
+            for row in rows
+            for shift, one in enumerate(shifts(row["choices"], row["gold"]))
+        ]
+    seed = re.fullmatch(r"shuffle:(\d{1,9})", order)
+    if seed is None:
+        raise UserError(f"options in the order {order!r}: it is {CIRCULAR} or shuffle:SEED")
+    shuffles = (shuffled(row["choices"], row["gold"], int(seed[1]), row["id"]) for row in rows)
+    return [{**row, **_options(one)} for row, one in zip(rows, shuffles, strict=True)]
+
+
+def _options(one: Arrangement) -> dict[str, Any]:
+    return {"choices": list(one.choices), "gold": one.gold, "order": list(one.order)}
 
 
 def _arranged(choices: Sequence[str], gold: int | None, order: Sequence[int]) -> Arrangement:
@@ -624,3 +657,38 @@ def _read_value(value: Any, options: _Options) -> Choice:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if 0 <= value < 10 else ""
     return _read(value, options) if isinstance(value, str) and value.strip() else NOTHING
+
+
+# -- the scorer -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """Compares the option that a reply chooses with the right one: 1 or 0. A reply that cannot be read is a 0 of status
+    "unreadable", with the reason as its explanation; where the right answer is withheld there is no score."""
+
+    needs_truth: bool = False
+
+    @property
+    def key(self) -> str:
+        """Names the reader: verdicts of two readers are never mixed."""
+        return f"letters {READER}"
+
+    def describe(self) -> dict[str, Any]:
+        """What a result says of it."""
+        return {"key": self.key}
+
+    def rate(self, items: Sequence[Item]) -> Iterator[tuple[int, Verdict]]:
+        """The verdict on each item with its index."""
+        for index, item in enumerate(items):
+            yield index, _compared(item)
+
+
+def _compared(item: Item) -> Verdict:
+    choice = read_choice(item.prediction, item.choices)
+    if choice.index is None:
+        why = choice.how or choice.status
+        return Verdict(None if item.gold is None else 0.0, "unreadable", why, item.prediction or "")
+    original = item.order[choice.index] if item.order else choice.index
+    score = None if item.gold is None else float(is_right(choice, item.gold, item.choices))
+    return Verdict(score, "ok", choice.how, item.prediction or "", choice=original)

@@ -33,7 +33,7 @@ class Verdict:
     most_likely: float | None = None
     mass: float | None = None
     probabilities: tuple[float, ...] | None = None
-    choice: int | None = None  # multiple choice: the option that was read, as an index of the question's own order
+    choice: int | None = None  # multiple choice: the option that was read, by its index before any rearrangement
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

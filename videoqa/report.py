@@ -42,7 +42,10 @@ def track_of(results: Sequence[Result]) -> Track:
     names = sorted({result.track for result in results})
     if len(names) > 1:
         raise UserError(f"these runs are of several benchmarks ({', '.join(names)}): report one at a time")
-    return track(names[0])
+    of_track, sets = track(names[0]), sorted({result.data.config for result in results})
+    if len(sets) > 1 and any(row.config for row in of_track.published):
+        raise UserError(f"these runs are of several sets of questions ({', '.join(sets)}): report one at a time")
+    return of_track
 
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -104,7 +107,8 @@ def table(results: Sequence[Result]) -> Any:
     from rich.table import Table
 
     of_track = track_of(results)
-    shown = Table(title=f"{of_track.measure.title} (95% interval), by question type")
+    by_type = ", by question type" if len(of_track.types) > 1 else f", {results[0].data.config}"
+    shown = Table(title=f"{of_track.measure.title} (95% interval){by_type}")
     shown.add_column("")
     for name in of_track.columns:
         shown.add_column(name, justify="right")
@@ -118,7 +122,7 @@ def table(results: Sequence[Result]) -> Any:
             counts[-1] = result.coverage if key == "n_scored" else counts[-1]
             shown.add_row(f"  {title}", *counts)
         shown.add_section()
-    for row in main_rows(of_track):
+    for row in main_rows(of_track, results):
         name = f"{row.model} ({', '.join(filter(None, (row.kind, row.judge)))})"
         shown.add_row(name, *published_cells(row, of_track.columns), style="dim")
     return shown
@@ -165,9 +169,11 @@ def extras_table(results: Sequence[Result]) -> Any:
     return shown
 
 
-def main_rows(of_track: Track) -> list[Published]:
-    """The published rows of the track's main table; those of its second table name their way of asking."""
-    return [row for row in of_track.published if not row.way]
+def main_rows(of_track: Track, results: Sequence[Result]) -> list[Published]:
+    """The published rows of the track's main table that are of the same questions as the results; those of its second
+    table name their way of asking. Results without all right answers are not of the whole set."""
+    sets = {"", *(result.data.config for result in results if not result.withheld)}
+    return [row for row in of_track.published if not row.way and row.config in sets]
 
 
 def published_cells(row: Published, columns: Sequence[str]) -> list[str]:
@@ -433,7 +439,7 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
         track=of_track,
         types=of_track.types,
         columns=columns,
-        published=main_rows(of_track),
+        published=main_rows(of_track, [view.result for view in views]),
         published_cells=published_cells,
         top=20 * (1 + int(max([100.0, *ends, *values]) / 20)),  # of the chart's axis
         differences=[(view, difference(view, views[0], rows)) for view in views[1:]],

@@ -137,6 +137,8 @@ class Result(_Part):
     kind: Name  # what the model saw (videoqa.asking.Way.kind)
     prompt: Name  # blind, narrations, ...
     frames: Text | None = None  # which frames of the video (uniform:8, ...)
+    protocol: Name | None = None  # multiple choice: what was read off the model (likelihood, generation, yes)
+    order: Name | None = None  # multiple choice: how the options were rearranged (circular, shuffle:7)
     data: Data
     scorer: Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]  # its key
     judge: Judge | None
@@ -144,11 +146,12 @@ class Result(_Part):
     types: dict[Type, Summary]
     avg: Summary
     types_missing: list[Type]
-    unanswered: Count = 0  # rows without an answer: in no count above
+    unanswered: Count = 0  # rows without an answer: in no count above, unless the measure takes every row
     refusals: Count = 0  # answers that the server says are refusals
     cut: Count = 0  # answers that ended at the longest length
     video_errors: Count = 0  # of them, those whose video cannot be used
-    extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=20)] = {}  # name, type, figure
+    withheld: Count = 0  # rows whose right answer is not public: in no count above
+    extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=40)] = {}  # name, type, figure
     versions: Annotated[dict[Short, Short], Field(max_length=50)]
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d[0-9:.+Z-]*$", max_length=40)]
     command: Text
@@ -192,8 +195,8 @@ class Result(_Part):
     @property
     def label(self) -> str:
         """How a run is called in tables: "SmolLM2-135M-Instruct (blind)", "Qwen2.5-VL-7B (frames, uniform:8)"."""
-        frames = f", {self.frames if len(self.frames) <= 30 else self.frames[:27] + '...'}" if self.frames else ""
-        return f"{self.name} ({self.prompt}{frames})"
+        frames = self.frames if len(self.frames or "") <= 30 else f"{(self.frames or '')[:27]}..."
+        return f"{self.name} ({', '.join(filter(None, (self.prompt, frames, self.protocol, self.order)))})"
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -209,9 +212,15 @@ class Result(_Part):
             gaps.append(f"{self.avg.errors:,} rows that the judge failed to rate")
         if self.types_missing:
             gaps.append(f"no scores of {', '.join(self.types_missing)}")
-        elif (rest := self.data.rows - self.unanswered - self.avg.n) > 0:
+        elif (rest := self._rest) > 0:
             gaps.append(f"{rest:,} rows that were not asked or not rated")
         return tuple(gaps)
+
+    @property
+    def _rest(self) -> int:
+        """Rows that are in no count."""
+        left_out = self.withheld + (0 if track(self.track).measure.every_row else self.unanswered)
+        return self.data.rows - left_out - self.avg.n
 
     @property
     def coverage(self) -> str:
@@ -220,8 +229,9 @@ class Result(_Part):
 
     @property
     def group(self) -> str:
-        """Only scores of one group can be compared: one judge, mode, rubric and sampling, the same questions."""
-        return f"{self.scorer}, data {self.data.revision}"
+        """Only scores of one group can be compared: one judge, mode, rubric and sampling, the same questions, and the
+        same protocol, where there are several."""
+        return ", ".join(filter(None, (self.scorer, f"data {self.data.revision}", self.protocol)))
 
     def column(self, name: str) -> Summary | None:
         """One type's summary, or that of the average."""

@@ -27,11 +27,13 @@ from typing import Any
 from videoqa import results
 from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import Track, track, track_of
+from videoqa.captions import with_captions
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
 from videoqa.judge import MIN_MASS
-from videoqa.rating import Of, rate, summarize
+from videoqa.letters import rearranged
+from videoqa.rating import Of, arrangements, is_withheld, rate, summarize
 from videoqa.reply import STATUSES, Verdict
 from videoqa.rows import Row, revision, sample, shard
 from videoqa.scorer import Scorer
@@ -40,7 +42,10 @@ from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
 from videoqa.videos import Videos
 
 NOT_ASKED: Mapping[str, Any] = {"error": "not asked"}
-ANSWER_KINDS = {"id": str, "prediction": str | None, "error": str | None, "located": str}
+ANSWER_KINDS = {
+    **{"id": str, "prediction": str | None, "error": str | None, "located": str, "reasoning": str},
+    **{"probabilities": list | None, "mass": float | int | None},
+}
 
 
 class RunMismatch(UserError):
@@ -128,7 +133,8 @@ def _run_config(path: Path) -> dict[str, Any]:
         raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
     if config.get("format", 1) != 1:
         raise RunMismatch(f"{path} was written by a newer easg-bench (format {config['format']}): update")
-    for key, kind in (kinds | {"shard": str | None, "rows": int}).items():
+    kinds |= dict.fromkeys(("protocol", "order", "captions", "shard"), str | None)
+    for key, kind in (kinds | {"rows": int}).items():
         if key in config and not isinstance(config[key], kind):
             raise RunMismatch(f"{path}: {key} cannot be {config[key]!r}"[:300])
     return config
@@ -163,11 +169,13 @@ def answer_rows(
     known = run.answers()
     todo = [row for row in rows if known.get(row["id"], NOT_ASKED)["error"] is not None]
     way = run.track.asked(run.config["prompt"])
-    for index, answer in way.ask(engine, todo, run.config["max_new_tokens"], videos):
+    ask = way.protocols.get(run.config.get("protocol") or "", way.ask)
+    for index, answer in ask(engine, todo, run.config["max_new_tokens"], videos):
         line: dict[str, Any] = {"id": todo[index]["id"], "prediction": answer.text, "error": answer.error}
         line["finished"] = answer.finished
-        extra = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
+        extra: dict[str, Any] = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
         extra["refusal"] = answer.refusal or None
+        extra |= {"reasoning": answer.reasoning, "probabilities": answer.probabilities, "mass": answer.mass}
         line |= {name: value for name, value in extra.items() if value is not None}
         run.answers_file.append(line)
         yield line
@@ -225,6 +233,8 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "kind": way.kind if way else of_track.kinds[0],
         "prompt": run.config["prompt"],
         "frames": run.config.get("frames"),
+        "protocol": run.config.get("protocol"),
+        "order": run.config.get("order"),
         "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
         "scorer": key,
         "judge": {**scorer, **about} if "model" in scorer else None,
@@ -236,7 +246,8 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "refusals": sum(line.get("refusal") is True for line in answered.values()),
         "cut": sum(line.get("finished") is False for line in answered.values()),
         "video_errors": sum((error or "").startswith(VIDEO_ERROR) for error in errors),
-        "extras": of_track.extras.summary(rows, answered) if of_track.extras else {},
+        "withheld": sum(map(is_withheld, rows)),
+        "extras": (of_track.extras.summary(rows, answered) if of_track.extras else {}) | arrangements(rows, given),
         "versions": _versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command if len(command) <= results.LONGEST else f"{command[: results.LONGEST - 1]}…",
@@ -264,9 +275,10 @@ def opened_data(benchmark: str | None, data: str | None) -> tuple[Track, str]:
     return of_track, str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
-def load_rows(of_track: Track, data: str, config: str) -> list[Row]:
-    """The questions of a config. Raises UserError for a type that the track does not have and an id that comes twice:
-    now, and not when hours of answers are to be scored."""
+def load_rows(of_track: Track, data: str, config: str | None = None) -> list[Row]:
+    """The questions of a config (None: the track's default one). Raises UserError for a type that the track does not
+    have and an id that comes twice: now, and not when hours of answers are to be scored."""
+    config = config or of_track.configs[0]
     rows = of_track.load(data, config)
     try:
         each_once((Scored(row["id"], row["clip"], row["type"], None) for row in rows), of_track.types)
@@ -275,11 +287,19 @@ def load_rows(of_track: Track, data: str, config: str) -> list[Row]:
     return rows
 
 
+def asked_rows(of_track: Track, config: Mapping[str, Any]) -> list[Row]:
+    """The rows that a run's config says: a sample of the data's, with captions, their options rearranged."""
+    rows = load_rows(of_track, config["data"], config["config"])
+    if (captions := config.get("captions")) is not None:
+        rows = with_captions(rows, Path(captions))
+    return rearranged(sample(rows, config["limit"]), config.get("order"))
+
+
 def rows_of(run: Run) -> list[Row]:
     """The questions that a run asks, checked to be those that were answered."""
     kept: list[Row] = list(run.questions_file.read())
     config = run.config
-    rows = kept or sample(load_rows(run.track, config["data"], config["config"]), config["limit"])
+    rows = kept or asked_rows(run.track, config)
     if revision(rows) != config["revision"]:
         raise RunMismatch(
             f"{run.folder} was answered on revision {config['revision']} of {config['data']}, which is now "

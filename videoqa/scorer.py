@@ -19,6 +19,7 @@ class Item:
     context: str = ""
     choices: tuple[str, ...] = ()  # multiple choice only
     gold: int | None = None
+    order: tuple[int, ...] = ()  # of rearranged options: the original index of each; empty: as they were
 
 
 class Scorer(Protocol):

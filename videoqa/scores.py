@@ -164,6 +164,7 @@ class Measure:
     title: str  # above tables: "Relative score x 100"
     needs_truth: bool  # divided by what the judge gives the ground truth
     counted: Callable[[Iterable[Scored]], list[Scored]] = list  # the rows whose mean it is, of the rows that were rated
+    every_row: bool = False  # a row without an answer counts as 0, and so does one without a readable answer
 
     def compute(
         self, rows: Iterable[Scored], calibration: Calibration | None, *, key: str, types: Sequence[str]
@@ -219,10 +220,26 @@ def _one_of(name: str, group: Sequence[Scored], right: bool) -> Scored:
 RELATIVE = Measure("relative", "Relative score x 100", needs_truth=True)
 PERCENT = Measure("percent", "Score x 100", needs_truth=False)
 # of rows with score 1 (right) or 0; the scorer gives a reply that it cannot read a 0 and the status "unreadable"
-ACCURACY = Measure("accuracy", "Accuracy x 100", needs_truth=False)
+ACCURACY = Measure("accuracy", "Accuracy x 100", needs_truth=False, every_row=True)
 # MMBench's CircularEval (arXiv 2307.06281): a question counts once, however often its options were moved round
 CIRCULAR = Measure("circular", "CircularEval accuracy x 100", needs_truth=False, counted=right_in_all)
 CONSISTENCY = Measure("consistency", "Consistency x 100", needs_truth=False, counted=alike_in_all)
+
+
+def merged(rows: Sequence[Scored]) -> Scored:
+    """One question that was asked in several arrangements of its options: it has the lowest of their scores, so it is
+    right only if it was right in all. `choice` is the option that was chosen in all of them, "" where there is none."""
+    scores = [row.score for row in rows if row.score is not None]
+    statuses = [row.status for row in rows if row.status != "ok"]
+    choices = {row.choice for row in rows}
+    return Scored(
+        rows[0].group or rows[0].id,
+        rows[0].clip,
+        rows[0].type,
+        min(scores) if len(scores) == len(rows) else None,
+        statuses[0] if statuses else "ok",
+        choice=choices.pop() if len(choices) == 1 else "",
+    )
 
 
 @dataclass(frozen=True)

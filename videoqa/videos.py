@@ -70,6 +70,13 @@ def find_video(
     return Source(path, clip_start_s, clip_end_s, 0.0)
 
 
+def _source(files: Mapping[str, Path], row: Row, ends: Mapping[str, float]) -> Source:
+    """The file of a row's clip; releases that name a clip's file after a question of it are read as well."""
+    names = (row["clip"], row.get("group") or row.get("id") or "")
+    name = next((name for name in names if _key(name) in files), row["clip"])
+    return find_video(files, name, row["video"], row["clip_start_s"], ends.get(row["clip"]))
+
+
 @dataclass(frozen=True, slots=True)
 class VideoCheck:
     """What a folder of videos lacks for a set of questions."""
@@ -100,7 +107,7 @@ def check_videos(folder: str | Path, rows: Iterable[Mapping[str, Any]]) -> Video
     clips = {row["clip"]: row for row in rows}
     for clip, row in sorted(clips.items()):
         try:
-            source = find_video(files, clip, row["video"], row["clip_start_s"], ends.get(clip))
+            source = _source(files, row, ends)
             read_frames(source.path, Policy(seconds=(0.0,)), source.start_s, source.end_s)
         except VideoError as error:
             missing[clip] = str(error).removeprefix(f"clip {clip}: ")
@@ -149,7 +156,7 @@ class Videos:
 
     def source(self, row: Row) -> Source:
         """The file of the row's clip. Raises VideoError."""
-        return find_video(self.files, row["clip"], row["video"], row["clip_start_s"], self.ends.get(row["clip"]))
+        return _source(self.files, row, self.ends)
 
     def frames(self, row: Row) -> Shown:
         """The frames of the row's clip. Raises VideoError."""

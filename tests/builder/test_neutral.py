@@ -46,6 +46,7 @@ def row(question: str, *evidence: Evidence | str) -> QA:
         "end_s": 4.0,
         "clip_start_s": 0.0,
         "evidence": [item(one) if isinstance(one, str) else one for one in evidence],
+        "review": None,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,10 +21,22 @@ from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import short_hash, write_json
 from videoqa.judge import MIN_MASS, Judge
+from videoqa.letters import CIRCULAR
 from videoqa.rating import item_of
-from videoqa.rows import Row, revision, sample
+from videoqa.rows import Row, revision
 from videoqa.rows import shard as part_of
-from videoqa.runs import NOT_ASKED, Run, answer_rows, judge_rows, load_rows, merge_runs, opened_data, result, rows_of
+from videoqa.runs import (
+    NOT_ASKED,
+    Run,
+    answer_rows,
+    asked_rows,
+    judge_rows,
+    load_rows,
+    merge_runs,
+    opened_data,
+    result,
+    rows_of,
+)
 from videoqa.scorer import Scorer
 from videoqa.store import VerdictStore, default_store, line_of
 from videoqa.videos import Videos
@@ -37,10 +50,14 @@ def run(
     judge: o.JudgeOrNone = None,
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
     limit: o.Limit = None,
     out: o.Out = Path("runs/run"),
     prompt: o.Prompt = None,
+    protocol: o.Protocol = None,
+    circular: o.Circular = False,
+    shuffle: o.Shuffle = None,
+    captions: o.Captions = None,
     max_new_tokens: o.MaxTokens = None,
     videos: o.VideoFolder = None,
     frames: o.FramePolicy = str(framing.DEFAULT),
@@ -60,7 +77,8 @@ def run(
     track, place = opened_data(benchmark, data)
     how = ScorerOptions(rubric, mode, sampling, reading)
     _check_scorer(track, judge, how)
-    asked = _Asked.of(track, place, config, limit, prompt, max_new_tokens, videos, frames, shard)
+    about = _about(track, place, config, limit, _order(circular, shuffle), captions)
+    asked = _Asked.of(track, about, prompt, protocol, max_new_tokens, videos, frames, shard)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine: Engine | None = engines.open_engine(model, **local)
     assert engine is not None
@@ -82,10 +100,14 @@ def answer(
     model: o.Model,
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
     limit: o.Limit = None,
     out: o.Out = Path("runs/run"),
     prompt: o.Prompt = None,
+    protocol: o.Protocol = None,
+    circular: o.Circular = False,
+    shuffle: o.Shuffle = None,
+    captions: o.Captions = None,
     max_new_tokens: o.MaxTokens = None,
     videos: o.VideoFolder = None,
     frames: o.FramePolicy = str(framing.DEFAULT),
@@ -96,7 +118,8 @@ def answer(
 ) -> None:
     """Let a model answer the questions."""
     track, place = opened_data(benchmark, data)
-    asked = _Asked.of(track, place, config, limit, prompt, max_new_tokens, videos, frames, shard)
+    about = _about(track, place, config, limit, _order(circular, shuffle), captions)
+    asked = _Asked.of(track, about, prompt, protocol, max_new_tokens, videos, frames, shard)
     engine = engines.open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
@@ -147,10 +170,9 @@ class _Asked:
     a wrong argument is said at once."""
 
     track: Track
-    data: str
-    config: str
-    limit: int | None
+    about: Mapping[str, Any]  # which rows, as a run's config says it
     prompt: str
+    protocol: str | None  # None: the best that the engine has
     way: Way
     max_new_tokens: int
     videos: Path | None
@@ -162,10 +184,9 @@ class _Asked:
     def of(
         cls,
         track: Track,
-        data: str,
-        config: str,
-        limit: int | None,
+        about: Mapping[str, Any],
         prompt: str | None,
+        protocol: str | None,
         max_new_tokens: int | None,
         videos: Path | None,
         frames: str,
@@ -174,18 +195,21 @@ class _Asked:
         prompt = prompt or track.way
         way = track.asked(prompt)
         policy = _policy(track, prompt, frames, videos)
-        rows = sample(load_rows(track, data, config), limit)
+        if "captions" in about and not way.captions:
+            showing = ", ".join(name for name, one in track.ways.items() if one.captions) or "no prompt"
+            raise UserError(f"--captions is for {showing}, not for {prompt}")
+        rows = asked_rows(track, about)
+        if way.captions and (silent := [row["id"] for row in rows if not row["context"].strip()]):
+            raise UserError(f"the prompt {prompt} shows captions, and {silent[0]} has none: give --captions")
         longest = max_new_tokens or track.max_new_tokens
-        return cls(track, data, config, limit, prompt, way, longest, videos, policy, shard, rows)
+        return cls(track, about, prompt, protocol, way, longest, videos, policy, shard, rows)
 
     def begin(self, engine: Engine, out: Path) -> tuple[list[Row], Run]:
         """The rows to ask and the run folder, which is made or found to be of the same run."""
         settings = {
             "format": 1,
             "track": self.track.name,
-            "data": self.data,
-            "config": self.config,
-            "limit": self.limit,
+            **self.about,
             "revision": revision(self.rows),
             "rows": len(self.rows),
             "model": engine.name,
@@ -195,6 +219,8 @@ class _Asked:
             "frames": None if self.policy is None else str(self.policy),
             "shard": self.shard,
         }
+        if (protocol := self.way.protocol(self.protocol, engine)) is not None:
+            settings["protocol"] = protocol
         rows = part_of(self.way.of_its_types(self.rows), self.shard)
         return rows, Run(out, settings)
 
@@ -202,7 +228,28 @@ class _Asked:
         """The videos of the run, where its prompt shows frames."""
         if self.policy is None or self.videos is None:
             return None
-        return Videos.of(self.videos, self.policy, load_rows(self.track, opened.config["data"], "default"))
+        config = opened.config["config"]
+        whole = config if config in self.track.configs else None
+        return Videos.of(self.videos, self.policy, load_rows(self.track, opened.config["data"], whole))
+
+
+def _about(
+    track: Track, data: str, config: str | None, limit: int | None, order: str | None, captions: Path | None
+) -> dict[str, Any]:
+    """Which rows are asked, as a run's config says it."""
+    about: dict[str, Any] = {"data": data, "config": config or track.configs[0], "limit": limit}
+    if order is not None:
+        about["order"] = order
+    if captions is not None:
+        about["captions"] = str(captions.resolve())
+    return about
+
+
+def _order(circular: bool, shuffle: int | None) -> str | None:
+    """The order of the options that the command line says."""
+    if circular and shuffle is not None:
+        raise UserError("--circular and --shuffle are two orders of the options: give one")
+    return CIRCULAR if circular else None if shuffle is None else f"shuffle:{shuffle}"
 
 
 def _policy(track: Track, prompt: str, frames: str, videos: Path | None) -> framing.Policy | None:
@@ -311,7 +358,12 @@ def _warn_of_doubts(run: Run, scorer: Scorer) -> bool:
     empty = [v for v in verdicts.values() if v.status == "empty_prediction"]
     cut = [line for line in answers if line.get("finished") is False]
     doubts = (  # what, how many, of how many, whether so many can make the run fail
-        ("replies of the judge could not be read", unread, verdicts, True),
+        (
+            f"{'replies of the judge' if isinstance(scorer, Judge) else 'answers'} could not be read",
+            unread,
+            verdicts,
+            True,
+        ),
         (f"answers have a mass below {MIN_MASS:g} on the allowed scores", low, verdicts, True),
         ("answers are empty", empty, verdicts, True),
         ("answers were cut at the longest length (--max-new-tokens)", cut, answers, False),

@@ -29,7 +29,7 @@ def judge_check(
     judge: o.JudgeSpec,
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
     limit: Annotated[int, typer.Option(min=1, help="Rows, evenly over the types.")] = 30,
     rubric: o.RubricName = "ours",
     mode: o.ModeOption = None,

@@ -26,7 +26,7 @@ def show(
     id: Annotated[str, typer.Argument(metavar="ID", help="The question's id.")],
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
     videos: o.VideoFolder = None,
     out: Annotated[Path, typer.Option(help="Folder for the frames with the question's boxes (--videos).")] = Path(),
 ) -> None:
@@ -36,7 +36,10 @@ def show(
     row = next((row for row in rows if row["id"] == id), None)
     if row is None:
         near = difflib.get_close_matches(id, [row["id"] for row in rows], n=1, cutoff=0)
-        raise UserError(f"{place}, config {config}: no question {id!r}; the nearest is {near[0] if near else 'none'}")
+        raise UserError(
+            f"{place}, config {config or track.configs[0]}: no question {id!r}; "
+            f"the nearest is {near[0] if near else 'none'}"
+        )
     print(regions.describe(row))
     if videos is None:
         return
@@ -49,7 +52,7 @@ def import_answers(
     file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
     out: o.Out = Path("runs/run"),
     form: Annotated[str, typer.Option("--from", help=f"What wrote the file: {', '.join(_FORMS)}.")] = "script",
 ) -> None:
@@ -58,7 +61,7 @@ def import_answers(
     if form not in readers(track):
         raise UserError(f"--from {form}: allowed are {', '.join(readers(track))}")
     rows = load_rows(track, place, config)
-    answered = import_run(file, form, rows, out, place, config, track)
+    answered = import_run(file, form, rows, out, place, config or track.configs[0], track)
     judged = sum(one.verdict is not None for one in answered)
     print(f"{out}: {len(answered)} of {len(rows)} questions answered, {judged} judged")
 
@@ -72,7 +75,7 @@ def videos_check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of clips or full videos, by uid.")],
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
 ) -> None:
     """Say which clips have no video that can be read, and the questions lost with them; exit code 3 if any."""
     check = files.check_videos(folder, load_rows(*opened_data(benchmark, data), config))
@@ -85,7 +88,7 @@ def videos_check(
 def videos_list(
     benchmark: o.Benchmark = None,
     data: o.Data = None,
-    config: o.Config = "default",
+    config: o.Config = None,
     out: Annotated[Path | None, typer.Option(help="The file to write (default: print).")] = None,
 ) -> None:
     """Write the uids of the full videos, one a line, as the Ego4D downloader's --video_uid_file takes them."""

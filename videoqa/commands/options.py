@@ -22,12 +22,31 @@ Data = Annotated[
     str | None,
     typer.Option(help="The dataset: FOLDER, which the builder wrote, or ORG/NAME on the Hub (default: ./BENCHMARK)."),
 ]
-Config = Annotated[str, typer.Option(help="Config of the dataset: default, or one question type.")]
+Config = Annotated[
+    str | None, typer.Option(help="Config of the dataset, such as one question type (default: the benchmark's).")
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only N rows, evenly over the types.")]
 Out = Annotated[Path, typer.Option(help="The run folder; a run that was stopped goes on there.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with answers.")]
 Model = Annotated[str, typer.Option(help=f"The model under test: {SPEC}.")]
 Prompt = Annotated[str | None, typer.Option(help=f"What the model sees beside the question ({_WAYS}).")]
+Protocol = Annotated[
+    Literal["likelihood", "generation", "yes"] | None,
+    typer.Option(
+        help="Multiple choice: the probability of each letter (default where the engine has it), the reply as it is "
+        "read, or the probability of yes for each option."
+    ),
+]
+Circular = Annotated[
+    bool, typer.Option("--circular", help="Multiple choice: in all shifts of the options; right only if right in all.")
+]
+Shuffle = Annotated[
+    int | None, typer.Option(min=0, metavar="SEED", help="Multiple choice: shuffle the options of each question.")
+]
+Captions = Annotated[
+    Path | None,
+    typer.Option(help="JSON file with what is told of a video: {ID: text or [[second, text], ...]}, by question."),
+]
 VideoFolder = Annotated[Path | None, typer.Option("--videos", help="Folder of clips or full videos, by uid.")]
 FramePolicy = Annotated[str, typer.Option("--frames", help=f"Which frames: {framing.GRAMMAR}.")]
 Shard = Annotated[str | None, typer.Option(help="Only this part of the clips, such as 2/4; `merge` joins the parts.")]

@@ -11,6 +11,7 @@ import typer
 from videoqa import report as reports
 from videoqa import results, scores
 from videoqa import submit as submission
+from videoqa.benchmark import track
 from videoqa.errors import UserError
 from videoqa.files import write_text
 from videoqa.hosts.lighteval.results import read_each
@@ -54,6 +55,9 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
                 print(f"{path.parent}: prompt {one.prompt}{frames}, {one.coverage} rows have a score")
         for line in reports.about(of_group):
             print(f"  {line}")
+        for one in of_group:
+            for line in _remarks(one):
+                print(f"  {line}")
         console().print(reports.table(of_group))
         for line in reports.notes(of_group):
             print(line)
@@ -63,6 +67,20 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
         console().print(extras)
     if len(reports.grouped(every)) > 1:
         print("These are several judges or data sets: their scores cannot be compared.")
+
+
+def _remarks(result: results.Result) -> list[str]:
+    """What is to be said of a result beside its table."""
+    of_track = track(result.track)
+    remarks = []
+    if result.unanswered and of_track.measure.every_row:
+        remarks.append(f"{result.unanswered} rows have no answer and count as wrong")
+    if result.withheld:
+        remarks.append(
+            f"{result.withheld} of {result.data.rows} rows have no public answer and are not scored: this is no score "
+            f"of the whole of {result.data.config}"
+        )
+    return remarks + (of_track.lines(result.extras) if of_track.lines else [])
 
 
 @app.command()

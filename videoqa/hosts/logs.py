@@ -165,8 +165,8 @@ def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
     question, its row is the one that asks it; `target` must be the row's answer."""
     known = {row["id"]: row for row in rows}
     by_question: dict[str, list[Row]] = {}
-    for row in rows:
-        by_question.setdefault(_plain(row["question"]), []).append(row)
+    for one in rows:
+        by_question.setdefault(_plain(one["question"]), []).append(one)
     answers: dict[str, str] = {}
     for number, line in enumerate(Lines(path).read(), 1):
         where = f"{path}, line {number}"
@@ -174,7 +174,7 @@ def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
         if not isinstance(doc, dict):
             raise UserError(f"{where}: doc is {json.dumps(doc)[:60]}; an object with the row's columns is expected")
         place, own = line.get("doc_id"), doc.get("id")
-        row = known.get(own) if isinstance(own, str) else None
+        row: Row | None = known.get(own) if isinstance(own, str) else None
         if row is None and isinstance(place, int) and not isinstance(place, bool) and 0 <= place < len(rows):
             row = rows[place]
         row = _asked(row, line, doc, by_question, where)

@@ -29,6 +29,7 @@ from videoqa.errors import UserError
 COUNT = 5  # options of a question
 LETTERS = "ABCDE"
 TYPE = "multiple-choice"
+CONFIGS = ("subset", "full", "made")  # of the dataset; `made`: questions like these, made by python -m builder
 QUESTIONS, SUBSET = "questions.json", "questions_subset.json"
 ANSWERS, SPANS = "subset_answers.json", "uid_to_ego4d.json"
 HUB_COLUMNS = ("question_idx", "question", "video_idx", "option", "answer")

@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lighteval.metrics.metrics import Metrics
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
@@ -46,7 +47,8 @@ from videoqa.engines import open_engine
 from videoqa.errors import UserError
 from videoqa.frames import DEFAULT, Policy
 from videoqa.hosts.lighteval import families, metric_name
-from videoqa.rating import Of, rate
+from videoqa.letters import LETTERS
+from videoqa.rating import Of, is_withheld, rate
 from videoqa.reply import Verdict
 from videoqa.rows import HUB_NAME
 from videoqa.scorer import Scorer
@@ -96,21 +98,23 @@ def scorer(track: str) -> Scorer:
 # -- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def task_table(track: Track, data: str) -> list[LightevalTaskConfig]:
-    """All tasks of a track on the dataset `data`."""
+def task_table(track: Track, data: str, config: str | None = None) -> list[LightevalTaskConfig]:
+    """All tasks of a track on the dataset `data`: one a question type, or, where there is but one type, those of the
+    config (None: the track's default one). Multiple choice is asked by generation, and by log-probability as well."""
     if Path(data).is_dir() or not HUB_NAME.fullmatch(data):  # a bare name would be answered by the cache
         data = str(Path(data).resolve())
+    config = config or track.configs[0]
 
     @functools.cache
     def ends() -> dict[str, float]:
-        return clip_ends(track.load(data, "default"))
+        return clip_ends(track.load(data, config))
 
-    return [
+    tasks = [
         LightevalTaskConfig(
             name=f"{family}:{kind}",
             prompt_function=functools.partial(put, track=track.name, prompt=way, ends=ends),
             hf_repo=data,
-            hf_subset=kind,
+            hf_subset=kind if len(track.types) > 1 else config,
             hf_avail_splits=["test"],
             evaluation_splits=["test"],
             metrics=[metric(track)],
@@ -121,6 +125,23 @@ def task_table(track: Track, data: str) -> list[LightevalTaskConfig]:
         for family, (of_track, way) in families().items()
         if of_track is track
         for kind in track.ways[way].types or track.types
+    ]
+    text_ways = {way: one for way, one in track.ways.items() if one.protocols and not (one.frames or one.captions)}
+    return tasks + [
+        LightevalTaskConfig(
+            name=f"{track.family}_likelihood:{kind}",
+            prompt_function=functools.partial(put_letters, track=track.name, prompt=way),
+            hf_repo=data,
+            hf_subset=config,
+            hf_avail_splits=["test"],
+            evaluation_splits=["test"],
+            metrics=[Metrics.loglikelihood_acc],
+            generation_size=-1,
+            stop_sequence=[],
+            version=_version(track, data),
+        )
+        for way in text_ways
+        for kind in track.types
     ]
 
 
@@ -158,10 +179,17 @@ def put(
         task_name=task_name or "",
         query=way.query(line),
         instruction=way.instruction,
-        choices=[line["answer"]],
-        gold_index=0,
+        choices=list(LETTERS[: len(row["choices"])]) if row["choices"] else [line["answer"]],
+        gold_index=row["gold"] or 0,
         specific={**row, "prompt": prompt, "track": track},
     )
+
+
+def put_letters(line: dict[str, Any], task_name: str | None = None, *, track: str, prompt: str) -> Doc:
+    """A row of multiple choice for lighteval's own log-probabilities of the letters: the prompt of `put`."""
+    if line["gold"] is None:
+        raise UserError(f"question {line['id']}: its right answer is withheld, so it cannot be scored here")
+    return put(line, task_name, track=track, prompt=prompt, ends=dict)
 
 
 # -- the metric -------------------------------------------------------------------------------------------------------
@@ -203,8 +231,8 @@ class RateRows(SampleLevelComputation):
                     "id": row["id"],
                     "clip": row["clip"],
                     "type": row["type"],
-                    "score": _float(verdict.score if verdict else None),
-                    "status": verdict.status if verdict else "unanswered",
+                    "score": _score(track, verdict),
+                    "status": "withheld" if is_withheld(row) else verdict.status if verdict else "unanswered",
                     "error": errors[i],
                     "judge": scorer_json,
                     "verdict": json.dumps(line_of(verdict)) if verdict else "",
@@ -296,7 +324,8 @@ def figures(records: Sequence[Mapping[str, Any]], track: Track) -> dict[str, flo
     """The track's measure with its interval, mean score and counts, and its extras, of records of one type or of
     several (then the plain means over the types)."""
     key = "one scorer of this run"
-    rows = [_scored(r, "score", "status") for r in records if r["status"] != "unanswered"]
+    asked = [record for record in records if record["status"] != "withheld"]
+    rows = [_scored(r, "score", "status") for r in asked if r["status"] != "unanswered" or track.measure.every_row]
     scale = None
     if track.measure.needs_truth:
         truths = [_scored(r, "truth_score", "truth_status") for r in records]
@@ -314,11 +343,16 @@ def figures(records: Sequence[Mapping[str, Any]], track: Track) -> dict[str, flo
         f"{prefix}_unreadable": float(avg.unreadable),
         f"{prefix}_empty": float(avg.empty),
         f"{prefix}_judge_errors": float(avg.errors),
-        f"{prefix}_unanswered": float(len(records) - len(rows)),
+        f"{prefix}_unanswered": float(sum(record["status"] == "unanswered" for record in asked)),
     }
     every = (*track.extras.names, *itertools.chain(*track.extras.of_way.values())) if track.extras else ()
     names = [name for name in every if records and name in records[0]]
     return numbers | {f"{prefix}_{name}": _mean_over_types(records, name) for name in names}
+
+
+def _score(track: Track, verdict: Verdict | None) -> float:
+    """The verdict's score; of a row without an answer 0 where the measure takes every row."""
+    return 0.0 if verdict is None and track.measure.every_row else _float(verdict.score if verdict else None)
 
 
 def _scored(record: Mapping[str, Any], score: str, status: str) -> Scored:

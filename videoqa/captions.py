@@ -1,0 +1,47 @@
+"""A file of captions: what is told of each question's video in place of the video.
+
+{"0074f737-...": "C cuts an onion.", "00b9a0de-...": [[0, "C opens the door"], [4.5, "C takes a plate"]]}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from videoqa.errors import UserError
+from videoqa.rows import Row
+
+
+def with_captions(rows: Sequence[Row], path: Path) -> list[Row]:
+    """The rows with the file's captions as their context. Raises UserError where a row has none there."""
+    try:
+        told = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: is no JSON: {error}") from None
+    if not isinstance(told, dict):
+        raise UserError(f"{path}: an object is expected: {{ID: text or [[second, text], ...]}}")
+    if missing := [row["id"] for row in rows if row["id"] not in told]:
+        raise UserError(f"{path}: {len(missing)} of {len(rows)} questions have no captions, the first is {missing[0]}")
+    return [{**row, "context": _text(told[row["id"]], f"{path}: {row['id']}")} for row in rows]
+
+
+def _text(told: Any, where: str) -> str:
+    """Captions as one text, with a line for each second."""
+    if isinstance(told, str) and told.strip():
+        return told.strip()
+    if not isinstance(told, list) or not told or not all(map(_is_timed, told)):
+        raise UserError(f"{where}: captions are a text, or a list of [second, text]; this is {str(told)[:60]!r}")
+    return "\n".join(f"({second:.2f}s) {' '.join(text.split())}" for second, text in sorted(told))
+
+
+def _is_timed(one: Any) -> bool:
+    if not (isinstance(one, list) and len(one) == 2):
+        return False
+    second, text = one
+    number = isinstance(second, int | float) and not isinstance(second, bool) and math.isfinite(second)
+    return number and isinstance(text, str)

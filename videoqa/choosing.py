@@ -1,0 +1,202 @@
+"""Ask for one of several options, by one of three protocols.
+
+generation   the model replies, and letters.py reads the reply
+likelihood   nothing is generated: how probable each letter is as what comes next; the most probable one is the answer
+yes          each option by itself is put as a question, and the one with the most probable yes is the answer
+
+    way = choice_way("language-only", Wording(instruction, query, query_yes))
+    way.protocols["likelihood"](engine, rows, 64, None)  ->  (0, Answer(text="C", probabilities=(...), mass=0.97)), ...
+
+Where the letters (or yes and no) have together less than LEAST_MASS, the model would have said something else, so the
+row is asked again by generation. A tie of two options that differ is no answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from videoqa.asking import Answer, Asker, Turns, Way, answer_of, frames_way, text_way, with_frames
+from videoqa.engines import Conversation, Engine
+from videoqa.letters import LETTERS
+from videoqa.rows import Row
+from videoqa.videos import Shown, Videos
+
+LEAST_MASS = 0.5
+GENERATION, LIKELIHOOD, YES = PROTOCOLS = ("generation", "likelihood", "yes")
+REASON_TOKENS = 256  # longest first turn of two
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The texts of a way of asking. `reason` is what the first of two turns asks; then `query` is the second."""
+
+    instruction: str
+    query: Callable[[Row], str]  # question, lettered options, what to answer with
+    query_yes: Callable[[Row, str], str]  # question, one option, yes or no
+    reason: Callable[[Row], str] | None = None
+    letter: str = ""  # what the second of two turns says
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A row on its way to an answer: `begun` is the conversation before the turn that is answered with a letter."""
+
+    row: Row
+    shown: Shown | None
+    begun: Conversation = ()
+    reasoning: str | None = None
+
+    def turn(self, instruction: str, text: str) -> Conversation:
+        """The conversation that ends with this text; the frames stand in its first turn."""
+        if self.begun:
+            return [*self.begun, {"role": "user", "content": text}]
+        if self.shown is not None:
+            return with_frames(instruction, text, self.shown)
+        return [{"role": "user", "content": instruction + text}]
+
+
+def choice_way(kind: str, wording: Wording, *, frames: bool = False, captions: bool = False) -> Way:
+    """A way that asks for one of a row's options."""
+    askers = {protocol: _asker(kind, wording, protocol, frames) for protocol in PROTOCOLS}
+    plain = (
+        frames_way(kind, wording.instruction, wording.query)
+        if frames
+        else text_way(kind, wording.instruction, wording.query)
+    )
+    nothing: dict[str, Any] = {"question": "", "context": "", "choices": None}
+    texts = (wording.query_yes(nothing, ""), wording.letter)
+    return replace(plain, ask=askers[GENERATION], protocols=askers, captions=captions, texts=texts)
+
+
+def _asker(kind: str, wording: Wording, protocol: str, frames: bool) -> Asker:
+    turns = _turns(wording, protocol)
+    if frames:
+        return frames_way(kind, wording.instruction, wording.query, turns=turns).ask
+
+    def ask(
+        engine: Engine, rows: Sequence[Row], max_new_tokens: int, videos: Videos | None = None
+    ) -> Iterator[tuple[int, Answer]]:
+        return turns(engine, rows, dict.fromkeys(range(len(rows))), max_new_tokens)  # type: ignore[arg-type]
+
+    return ask
+
+
+def _turns(wording: Wording, protocol: str) -> Turns:
+    def turns(
+        engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
+    ) -> Iterator[tuple[int, Answer]]:
+        asked = {index: _Asked(rows[index], one) for index, one in shown.items()}
+        if wording.reason is not None:
+            asked, failed = _reasoned(engine, asked, wording)
+            yield from failed.items()
+        if protocol == GENERATION:
+            yield from _by_generation(engine, asked, wording, max_new_tokens)
+            return
+        by_probability = _by_likelihood if protocol == LIKELIHOOD else _by_yes
+        again: dict[int, Answer] = {}
+        for index, answer in by_probability(engine, asked, wording):
+            if answer.mass is not None and answer.mass < LEAST_MASS:
+                again[index] = answer
+            else:
+                yield index, answer
+        for index, answer in _by_generation(engine, {i: asked[i] for i in again}, wording, max_new_tokens):
+            yield index, replace(answer, probabilities=again[index].probabilities, mass=again[index].mass)
+
+    return turns
+
+
+def _reasoned(
+    engine: Engine, asked: Mapping[int, _Asked], wording: Wording
+) -> tuple[dict[int, _Asked], dict[int, Answer]]:
+    """The rows behind their first turn, in which the model thinks, and the answers of those in which that failed."""
+    assert wording.reason is not None
+    at = list(asked)
+    conversations = [asked[i].turn(wording.instruction, wording.reason(asked[i].row)) for i in at]
+    begun: dict[int, _Asked] = {}
+    failed: dict[int, Answer] = {}
+    for k, reply in engine.generate(conversations, max_new_tokens=REASON_TOKENS):
+        one = asked[at[k]]
+        if reply.text is None:
+            failed[at[k]] = answer_of(reply, conversations[k], one.shown)
+            continue
+        said = reply.text.strip()
+        so_far: Conversation = [*conversations[k], {"role": "assistant", "content": said or "-"}]
+        begun[at[k]] = replace(one, begun=so_far, reasoning=said)
+    return {i: begun[i] for i in at if i in begun}, failed
+
+
+def _last(wording: Wording, one: _Asked) -> Conversation:
+    return one.turn(wording.instruction, wording.letter if one.begun else wording.query(one.row))
+
+
+def _by_generation(
+    engine: Engine, asked: Mapping[int, _Asked], wording: Wording, max_new_tokens: int
+) -> Iterator[tuple[int, Answer]]:
+    at = list(asked)
+    conversations = [_last(wording, asked[i]) for i in at]
+    for k, reply in engine.generate(conversations, max_new_tokens=max_new_tokens) if at else ():
+        one = asked[at[k]]
+        yield at[k], replace(answer_of(reply, conversations[k], one.shown), reasoning=one.reasoning)
+
+
+def _by_likelihood(engine: Engine, asked: Mapping[int, _Asked], wording: Wording) -> Iterator[tuple[int, Answer]]:
+    by_count: dict[int, list[int]] = {}
+    for index, one in asked.items():
+        by_count.setdefault(len(one.row["choices"]), []).append(index)
+    for count, at in by_count.items():
+        conversations = [_last(wording, asked[i]) for i in at]
+        for k, found in engine.choice_logprobs(conversations, LETTERS[:count]):
+            one = asked[at[k]]
+            base = _base(one, conversations[k])
+            if found.logprobs is None:
+                yield at[k], replace(base, error=found.error)
+                continue
+            chances = [math.exp(found.logprobs[letter]) for letter in LETTERS[:count]]
+            mass = math.fsum(chances)
+            shares = tuple(chance / mass for chance in chances) if mass else (1 / count,) * count
+            text = _most(shares, one.row["choices"])
+            yield at[k], replace(base, text=text, probabilities=shares, mass=min(mass, 1.0))
+
+
+def _by_yes(engine: Engine, asked: Mapping[int, _Asked], wording: Wording) -> Iterator[tuple[int, Answer]]:
+    """`probabilities` are those of yes against no, option by option; `mass` is the least of their sums."""
+    each = [(index, option) for index, one in asked.items() for option in range(len(one.row["choices"]))]
+    conversations = [
+        asked[i].turn(wording.instruction, wording.query_yes(asked[i].row, asked[i].row["choices"][option]))
+        for i, option in each
+    ]
+    answers: dict[int, dict[int, tuple[float, float]]] = {index: {} for index in asked}
+    failed: dict[int, str] = {}
+    for k, found in engine.choice_logprobs(conversations, ("Yes", "No")) if each else ():
+        index, option = each[k]
+        if found.logprobs is None:
+            failed[index] = found.error or "no probabilities"
+            continue
+        yes, no = (math.exp(found.logprobs[word]) for word in ("Yes", "No"))
+        answers[index][option] = (yes / (yes + no) if yes + no else 0.5, yes + no)
+    first = {index: k for k, (index, option) in enumerate(each) if option == 0}
+    for index, by_option in answers.items():
+        base = _base(asked[index], conversations[first[index]])
+        if index in failed:
+            yield index, replace(base, error=failed[index])
+            continue
+        shares = tuple(by_option[option][0] for option in sorted(by_option))
+        mass = min(1.0, *(sum_ for _, sum_ in by_option.values()))
+        text = _most(shares, asked[index].row["choices"])
+        yield index, replace(base, text=text, probabilities=shares, mass=mass)
+
+
+def _base(one: _Asked, conversation: Conversation) -> Answer:
+    """The answer but for what the model says."""
+    from videoqa.engines import Reply
+
+    return replace(answer_of(Reply(None), conversation, one.shown), reasoning=one.reasoning)
+
+
+def _most(shares: Sequence[float], choices: Sequence[str]) -> str:
+    """The letter of the most probable option; "" where two that differ are equally so."""
+    best = [index for index, share in enumerate(shares) if share == max(shares)]
+    return LETTERS[best[0]] if len({choices[index] for index in best}) == 1 else ""
