@@ -174,10 +174,11 @@ def test_each_line_of_the_table_says_what_stands_in_front_of_it() -> None:
     one = numbered()
     table = cells(report.table([one]))
     summaries = [one.column(name) for name in EASG.columns]
-    assert table[one.label] == [
+    assert [cell.replace(report.MARK, "") for cell in table[one.label]] == [
         f"{s.value:.2f}\n({s.interval[0]:.1f}-{s.interval[1]:.1f})" for s in summaries if s and s.interval
     ]
-    assert table["n"] == [str(s.n) for s in summaries if s]
+    assert table["scored"][:-1] == [str(s.n_scored) for s in summaries[:-1] if s]
+    assert table["scored"][-1].startswith(str(one.avg.n_scored))
     assert table["unreadable"] == [str(s.unreadable) for s in summaries if s]
     assert table["empty"] == [str(s.empty) for s in summaries if s]
     assert table["mean"] == [f"{s.mean:.2f}" for s in summaries if s], "and not its standard error"
@@ -204,7 +205,7 @@ def test_a_type_that_is_missing_is_a_dash_in_every_table() -> None:
     one = parse(text(a_result(scores={"before": [4.0, 7.0]})), "x")
     table = cells(report.table([one]))
     at = EASG.columns.index("purpose")
-    assert [table[name][at] for name in (one.label, "n", "mean")] == ["-", "-", "-"]
+    assert [table[name][at] for name in (one.label, "scored", "mean")] == ["-", "-", "-"]
     assert " & - & " in report.latex([one])
     assert "| - |" in report.markdown([one])
 
@@ -407,7 +408,7 @@ def test_in_latex_each_run_stands_below_its_own_kind() -> None:
         ("org/c", "language-only", "blind"),
     ]
     every = [parse(text(a_result(name, kind=kind, prompt=prompt)), "x") for name, kind, prompt in kinds]
-    lines = report.latex(every).splitlines()
+    lines = [line for line in report.latex(every).splitlines() if not line.startswith("%")]
     assert lines[0] == r"\begin{tabular}{lcccccc}"
     starts = [line.split(" (")[0] for line in lines if line.startswith(("org", r"\multicolumn"))]
     assert [start.split("textit")[-1] for start in starts] == [
