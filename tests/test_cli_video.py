@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,37 @@ def test_two_stages_ask_before_and_after_and_the_report_has_table_3(
     hit, iou = (found.extras[f"located_{name}"]["all"]["mean"] for name in ("hit", "iou"))
     assert 0 < hit < 1 and iou > 0
     done = bench("report", tmp_path / "frames", tmp_path / "two-stage")
-    assert "m (frames)" in done.output and "m (two-stage)" in done.output and "located iou" in done.output
+    assert all(f"m ({prompt}, uniform:2)" in done.output for prompt in ("frames", "two-stage"))
+    assert "located iou" in done.output
     done = bench("compare", tmp_path / "two-stage", tmp_path / "frames")
     assert done.exit_code == 0, done.output
+
+
+def test_a_set_whose_clips_lie_elsewhere_is_not_the_one_that_was_shown(
+    demo_data: Path, demo_videos: Path, tmp_path: Path
+) -> None:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    data, out = tmp_path / "demo", tmp_path / "run"
+    shutil.copytree(demo_data, data)
+    command = ["answer", "--model", "m", "--data", data, "--prompt", "frames", "--frames", "uniform:2"]
+    command += ["--videos", demo_videos, "--limit", "5", "--out", out]
+    judge = ["judge", out, "--judge", "j", "--mode", "score", "--store", tmp_path / "store"]
+    done = bench(*command)
+    assert done.exit_code == 0 and ", frames uniform:2" in done.output and f"data: {data}, config" in done.output
+    for path in data.glob("data/*.parquet"):
+        table = pq.read_table(path)
+        if "clip_start_s" in table.column_names:
+            at = table.schema.get_field_index("clip_start_s")
+            pq.write_table(table.set_column(at, "clip_start_s", pc.add(table["clip_start_s"], 1.0)), path)
+    assert "clips is" in str(bench(*command).exception)
+    assert "now lie elsewhere in their videos" in str(bench(*judge).exception)
+    config = json.loads((out / "config.json").read_text())
+    del config["clips"]  # a run from before it was kept
+    (out / "config.json").write_text(json.dumps(config))
+    assert bench(*command).exit_code == 0
+    assert bench(*judge).exit_code == 0
 
 
 def test_shards_are_a_whole_run_again(demo_data: Path, demo_videos: Path, tmp_path: Path) -> None:

@@ -58,6 +58,12 @@ def revision(rows: Sequence[Row]) -> str:
     return short_hash(json.dumps(kept, ensure_ascii=True))
 
 
+def clips_revision(rows: Sequence[Row]) -> str:
+    """Identifies where the clips of all rows of a data set lie in which videos: what frames are shown depends on it."""
+    spans = {json.dumps([row["clip"], row["video"], row["clip_start_s"], row["end_s"]]) for row in rows}
+    return short_hash("\n".join(sorted(spans)))
+
+
 def sample(rows: Sequence[Row], limit: int | None) -> list[Row]:
     """At most `limit` rows, the same number of each type as far as there are so many, spread evenly over each type's
     rows and kept in their order."""

@@ -35,7 +35,7 @@ from videoqa.judge import MIN_MASS
 from videoqa.letters import rearranged
 from videoqa.rating import Of, arrangements, is_withheld, rate, summarize
 from videoqa.reply import STATUSES, Verdict
-from videoqa.rows import Row, revision, sample, shard
+from videoqa.rows import Row, clips_revision, revision, sample, shard
 from videoqa.scorer import Scorer
 from videoqa.scores import Scored, each_once
 from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
@@ -120,6 +120,8 @@ class Run:
 def _difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """What differs between two configs, in words; a config from before there were tracks names none."""
     keys = [key for key in {**mine, **other} if mine.get(key) != other.get(key)]
+    if "clips" in keys and None in (mine.get("clips"), other.get("clips")):  # a run from before it was kept
+        keys.remove("clips")
     if "track" in keys and track(mine.get("track")).name == track(other.get("track")).name:
         keys.remove("track")
     return "; ".join(f"{key} is {mine.get(key)!r}, not {other.get(key)!r}" for key in keys)
@@ -133,7 +135,7 @@ def _run_config(path: Path) -> dict[str, Any]:
         raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
     if config.get("format", 1) != 1:
         raise RunMismatch(f"{path} was written by a newer easg-bench (format {config['format']}): update")
-    kinds |= dict.fromkeys(("protocol", "order", "captions", "shard"), str | None)
+    kinds |= dict.fromkeys(("protocol", "order", "captions", "shard", "clips"), str | None)
     for key, kind in (kinds | {"rows": int}).items():
         if key in config and not isinstance(config[key], kind):
             raise RunMismatch(f"{path}: {key} cannot be {config[key]!r}"[:300])
@@ -305,5 +307,12 @@ def rows_of(run: Run) -> list[Row]:
             f"{run.folder} was answered on revision {config['revision']} of {config['data']}, which is now "
             f"{revision(rows)}: run it again with another --out"
         )
+    if config.get("clips") and not kept:
+        now = clips_revision(load_rows(run.track, config["data"], "default"))
+        if now != config["clips"]:
+            raise RunMismatch(
+                f"{run.folder} was shown clips of {config['data']} that now lie elsewhere in their videos (clips "
+                f"{config['clips']}, now {now}): run it again with another --out"
+            )
     way = run.track.ways.get(config["prompt"])  # None: imported answers
     return shard(way.of_its_types(rows) if way else rows, config.get("shard"))

@@ -23,7 +23,7 @@ from videoqa.files import short_hash, write_json
 from videoqa.judge import MIN_MASS, Judge
 from videoqa.letters import CIRCULAR
 from videoqa.rating import item_of
-from videoqa.rows import Row, revision
+from videoqa.rows import Row, clips_revision, revision
 from videoqa.rows import shard as part_of
 from videoqa.runs import (
     NOT_ASKED,
@@ -202,6 +202,9 @@ class _Asked:
         if way.captions and (silent := [row["id"] for row in rows if not row["context"].strip()]):
             raise UserError(f"the prompt {prompt} shows captions, and {silent[0]} has none: give --captions")
         longest = max_new_tokens or track.max_new_tokens
+        limit = f" (limit {about['limit']:,})" if about["limit"] else ""
+        print(f"data: {about['data']}, config {about['config']}, revision {revision(rows)}, {len(rows):,} rows{limit}")
+        print(f"prompt: {prompt}" + (f", frames {policy}" if policy is not None else ""))
         return cls(track, about, prompt, protocol, way, longest, videos, policy, shard, rows)
 
     def begin(self, engine: Engine, out: Path) -> tuple[list[Row], Run]:
@@ -221,6 +224,8 @@ class _Asked:
         }
         if (protocol := self.way.protocol(self.protocol, engine)) is not None:
             settings["protocol"] = protocol
+        if self.policy is not None:
+            settings["clips"] = clips_revision(load_rows(self.track, self.about["data"], "default"))
         rows = part_of(self.way.of_its_types(self.rows), self.shard)
         return rows, Run(out, settings)
 
