@@ -52,8 +52,9 @@ def put(folder: Path, data: dict[str, Any], answers: bytes | None = None, where:
     return path
 
 
-def judged_by(key: str, model: str, score: float) -> dict[str, Any]:
-    data = a_result(model, {t: [score, score + 1, score - 1] for t in TYPES})
+def judged_by(key: str, model: str, score: float, times: int = 1) -> dict[str, Any]:
+    """A result of three rows of each type, or that many times more."""
+    data = a_result(model, {t: [score, score + 1, score - 1] * times for t in TYPES})
     return data | {"scorer": key, "judge": data["judge"] | {"key": key}}
 
 
@@ -89,7 +90,7 @@ def test_filters_keep_the_ranks_of_the_whole_group(board: Path) -> None:
 
 
 def test_a_cell_shows_the_score_over_its_interval_and_sorts_by_all_digits(board: Path) -> None:
-    put(board, judged_by("j", "m", 17 / 3))
+    put(board, judged_by("j", "m", 17 / 3, times=5))
     (group,) = leaderboard.load(board).groups().values()
     avg = group.best.result.avg
     cell = next(c for c in columns.board_columns(group.track) if c.name == "Avg.").cell(leaderboard.lines(group)[0])
@@ -115,7 +116,7 @@ def test_figures_that_need_no_judge_have_a_column_where_a_result_has_them(board:
 
 def test_without_answers_intervals_decide_and_it_is_said(board: Path) -> None:
     for model, score in (("best", 9.0), ("near", 8.8), ("far", 2.0)):
-        put(board, judged_by("j", model, score))
+        put(board, judged_by("j", model, score, times=5))
     (group,) = leaderboard.load(board).groups().values()
     assert [line.standing for line in leaderboard.lines(group)] == [
         "best",
