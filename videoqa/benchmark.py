@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import pkgutil
 import re
@@ -58,6 +59,13 @@ class Extras:
         """The names of the figures that rows asked in this way can have."""
         return self.names + self.of_way.get(way, ())
 
+    def figures(self, row: Row, line: Mapping[str, Any]) -> Mapping[str, float]:
+        """The figures of a row. Raises KeyError for one that is not among the names: no table would show it."""
+        figures = self.of(row, line)
+        if unnamed := sorted(figures.keys() - {*self.names, *itertools.chain(*self.of_way.values())}):
+            raise KeyError(f"the track's extras have no name {', '.join(unnamed)}")
+        return figures
+
     def summary(
         self, rows: Sequence[Row], answers: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, dict[str, dict[str, float]]]:
@@ -66,7 +74,7 @@ class Extras:
         for row in rows:
             if row["id"] not in answers:
                 continue
-            for name, value in self.of(row, answers[row["id"]]).items():
+            for name, value in self.figures(row, answers[row["id"]]).items():
                 for kind in (row["type"], "all"):
                     values.setdefault(name, {}).setdefault(kind, []).append(value)
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from videoqa.asking import frames_way, text_way
@@ -47,7 +48,11 @@ def load(data: str, config: str) -> list[Row]:
 
 def rubric(name: str) -> Rubric:
     """The rubric that a command line names: "ours", "paper" (after `easg-bench fetch`), or a file."""
-    return RUBRICS[name]() if name in RUBRICS else rubric_file(name)
+    if name in RUBRICS:
+        return RUBRICS[name]()
+    if not Path(name).exists():
+        raise FileNotFoundError(f"no rubric file {name}; allowed are {', '.join(RUBRICS)} and a file")
+    return rubric_file(name)
 
 
 def judge(engine: Engine | None, options: ScorerOptions) -> Judge:

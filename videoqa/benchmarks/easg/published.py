@@ -24,7 +24,7 @@ PAPER_CALIBRATION = Calibration(PAPER_KEY, PAPER_SCALE)
 
 
 def _row(model: str, kind: str, *scores: float) -> Published:
-    return Published(model, kind, dict(zip(TYPES, scores[:-1], strict=True)), scores[-1], judge=JUDGE)
+    return Published(model, kind, dict(zip(PAPER_SCALE, scores[:-1], strict=True)), scores[-1], judge=JUDGE)
 
 
 # Source: EASG-Bench paper, Table 2.

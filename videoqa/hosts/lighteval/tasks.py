@@ -306,7 +306,7 @@ def _extras(
     if track.extras is None:
         return {}
     line = {"prediction": text, "located": notes.get("located")}
-    figures = track.extras.of(row, line) if verdict else {}
+    figures = track.extras.figures(row, line) if verdict else {}
     return {name: figures.get(name, math.nan) for name in track.extras.named(row["prompt"])}
 
 
