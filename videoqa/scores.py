@@ -495,7 +495,7 @@ def _clips(*groups: Iterable[Scored]) -> list[str]:
 
 
 def _sums(rows: Iterable[Scored], types: Sequence[str], clips: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Sum and count of the scores, each (types, clips): all that a resample of clips needs to know."""
+    """Sum and count of the scores, each (types, clips): all that an interval over clips needs."""
     import numpy as np
 
     clip_at = {clip: at for at, clip in enumerate(clips)}
@@ -511,7 +511,7 @@ def _sums(rows: Iterable[Scored], types: Sequence[str], clips: Sequence[str]) ->
 def _truth_sums(
     calibration: Calibration | None, types: Sequence[str], clips: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_sums` for the ground truth; constants are the same in every clip, so that no resample moves them."""
+    """As `_sums` for the ground truth; constants are the same in every clip, so that they add no uncertainty."""
     import numpy as np
 
     if calibration is None:
