@@ -4,7 +4,7 @@
     egoschema_likelihood:multiple-choice   lighteval's own log-probabilities of the letters
 
     EASG_BENCH_DATA=build/egoschema easg-bench lighteval accelerate "model_name=MODEL,dtype=bfloat16" \\
-        egoschema --custom-tasks tasks/egoschema_tasks.py
+        egoschema:multiple-choice --custom-tasks tasks/egoschema_tasks.py
 
 EASG_BENCH_CONFIG is the config of the data (default: subset).
 """
