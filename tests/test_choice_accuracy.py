@@ -30,7 +30,9 @@ def test_what_cannot_be_read_is_wrong_and_counted(metric: Any) -> None:
         predictions=["B", None, "no idea", "A"], references=[1, 0, 0, 0], choices=[OPTIONS] * 4, clips=list("aabb")
     )
     assert (found["accuracy"], found["unreadable"], found["n"], found["clips"]) == (0.5, 2, 4, 2)
-    assert found["low"] <= 0.5 <= found["high"]
+    assert found["low"] is None  # of two clips there is no interval
+    many = metric.compute(predictions=["A", "B"] * 10, references=[0] * 20, choices=[OPTIONS] * 20)
+    assert 0 <= many["low"] < 0.5 < many["high"] <= 1
 
 
 def test_rows_that_are_added_one_by_one_give_the_same(metric: Any) -> None:

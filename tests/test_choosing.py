@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -163,7 +164,7 @@ def test_questions_without_options_cannot_be_rearranged() -> None:
 # -- the scorer -------------------------------------------------------------------------------------------------------
 
 
-def verdict(text: str | None, of: dict[str, Any]) -> Verdict:
+def verdict(text: str | None, of: Mapping[str, Any]) -> Verdict:
     return dict(Letters().rate([item_of(of, text)]))[0]
 
 

@@ -90,7 +90,7 @@ def about(results: Sequence[Result]) -> list[str]:
     """Judge and data of the results of one group, a line for each."""
     one, lines = results[0], []
     where = ", ".join(dict.fromkeys(str(result.data.data) for result in results))
-    lines.append(f"judge: {describe_judge(one)}")
+    lines.append(f"{'judge' if one.judge is not None else 'scorer'}: {describe_judge(one)}")
     masses = [result.judge.mass for result in results if result.judge is not None and result.judge.mass is not None]
     if masses:
         lines.append(f"mass on the allowed scores: {min(masses):.3f} (below {GOOD_MASS:g} the scores mean little)")

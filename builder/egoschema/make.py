@@ -167,8 +167,7 @@ def _written(clips: Sequence[Clip], stages: Stages, scheme: str, n: int, m: int)
     found: dict[str, list[Item]] = {clip.id: [{} for _ in range(n)] for clip in clips}
     for stage, text, keys in parts:
         todo = [clip for clip in clips if stage == "questions" or any(found[clip.id])]
-        for uid, items in _read(todo, stages, stage, text, keys, found, m).items():
-            found[uid] = items
+        found |= _read(todo, stages, stage, text, keys, found, m)
     made = []
     for clip in clips:
         for number, item in enumerate(found[clip.id]):

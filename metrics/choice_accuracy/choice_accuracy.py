@@ -22,7 +22,7 @@ Args:
     choices: the options as the prompt lettered them, A for the first; a list of 2 to 10 texts a row.
     clips: what the rows of one clip share (optional, to `compute`); without it each row is a clip.
 Returns:
-    "accuracy" (0 to 1), "low" and "high" (95% interval; None with fewer than two clips), "n", "unreadable", "clips".
+    "accuracy" (0 to 1), "low" and "high" (95% interval; None with very few clips), "n", "unreadable", "clips".
 Example:
     >>> metric = evaluate.load("metrics/choice_accuracy")
     >>> metric.compute(predictions=["(B)"], references=[1], choices=[["C cooks.", "C cleans."]])["accuracy"]
