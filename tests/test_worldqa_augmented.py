@@ -47,13 +47,13 @@ def test_an_instant_is_an_event_too() -> None:
 
 def test_a_frame_behind_the_last_event_sees_nothing() -> None:
     assert described(row(event(0, 4, "He runs."), event(4, 6, "He waits."), duration_s=10.0), 2) == (
-        "0.0 s to 4.0 s: He runs."
+        "0 s to 4 s: He runs."
     )
 
 
 def test_a_video_of_unknown_length_ends_with_its_last_event() -> None:
     of_row = row(event(0, 4, "He runs."), event(4, 5, "He falls."), event(6, 9, "He waits."))
-    assert described(of_row, 2) == "0.0 s to 4.0 s: He runs.\n6.0 s to 9.0 s: He waits."
+    assert described(of_row, 2) == "0 s to 4 s: He runs.\n6 s to 9 s: He waits."
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=8), st.integers(1, 40))
@@ -76,5 +76,5 @@ def test_a_question_without_descriptions_is_refused_and_not_asked_blind() -> Non
 
 def test_the_query_shows_the_descriptions_before_the_question() -> None:
     query = prompts.augmented(1)(row(event(0, 4, "He  runs\nfast."), duration_s=4.0))
-    assert query.endswith("0.0 s to 4.0 s: He runs fast.\n\nQuestion: Why?\nAnswer:")
+    assert query.endswith("0 s to 4 s: He runs fast.\n\nQuestion: Why?\nAnswer:")
     assert "(none)" in prompts.augmented(1)(row(event(0, 4), duration_s=100.0))

@@ -23,7 +23,7 @@ from videoqa.benchmarks.worldqa.data import (
     read,
     rows_of,
 )
-from videoqa.rows import Question
+from videoqa.rows import Question, revision
 
 Json = Any
 OPTIONS = {
@@ -287,7 +287,15 @@ def test_notes_are_joined_to_questions_and_videos(tmp_path: Path) -> None:
     for row in (found.open[1], found.choice[1]):
         assert (row["knowledge"], row["steps"], row["duration_s"]) == (["societal norm", "tool use"], 10, 9.0)
         assert [event["text"] for event in row["events"]] == ["He loses.", "He pays."]
+        assert row["context"] == "0 s to 4.5 s: He loses.\n4 s to 9 s: He pays.\n9 s: end of the video"
     assert (found.open[0]["knowledge"], found.open[0]["steps"], found.open[0]["events"]) == ([], None, [])
+
+
+def test_other_events_are_another_revision_of_the_data(tmp_path: Path) -> None:
+    copy = saved(tmp_path / "copy", Generation=generation())
+    told = [{"events": [[0, 4, "He runs."]]}, {"events": [[0, 5, "He runs."]]}, {"duration_s": 9}, {}]
+    revisions = {revision(read(copy, notes(tmp_path, videos={"v4": one})).open) for one in told}
+    assert len(revisions) == len(told)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ times of those frames, and nothing in between:
 
     >>> events = [{"start_s": 0, "end_s": 4, "text": "He runs."}, {"start_s": 4, "end_s": 6, "text": "He waits."}]
     >>> print(text(seen(events, frame_times(8.0, 2))))
-    0.0 s to 4.0 s: He runs.
+    0 s to 4 s: He runs.
 
 The times are those of `Policy(n=k)` in videoqa/frames.py: the first and the last instant included, the middle for one.
 """
@@ -54,14 +54,15 @@ def duration(events: Sequence[Event]) -> float:
 
 def text(events: Sequence[Event]) -> str:
     """One line for each event, with its seconds."""
-    return "\n".join(f"{e['start_s']:.1f} s to {e['end_s']:.1f} s: {' '.join(e['text'].split())}" for e in events)
+    return "\n".join(f"{e['start_s']:g} s to {e['end_s']:g} s: {' '.join(e['text'].split())}" for e in events)
 
 
 def described(row: Row, k: int | None) -> str:
     """What a model reads in place of the row's video: the events at the times of k frames, all of them for None. Raises
-    UserError for a row whose video has no events: its model would be asked blind."""
+    UserError for a question on a video without events: it would be asked blind. (A row without a question is no
+    question: it shows what a prompt has in common.)"""
     events = row.get("events") or []
-    if not events:
+    if not events and row["question"]:
         raise UserError(
             f"question {row['id']}: there are no descriptions of events in video {row['video']}; build the data with "
             "the file that has them (--notes)"

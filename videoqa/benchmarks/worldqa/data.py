@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from videoqa.benchmarks.worldqa.augmented import in_order, text
 from videoqa.errors import UserError
 from videoqa.letters import LETTERS
 from videoqa.rows import Row
@@ -296,13 +297,15 @@ def noted(row: Row, notes: Mapping[str, Raw]) -> Row:
     """The row with what the notes say of it and of its video."""
     of_question, of_video = notes["questions"].get(row["id"], {}), notes["videos"].get(row["video"], {})
     named = of_question.get("knowledge", ())
-    events = [{"start_s": float(a), "end_s": float(b), "text": text} for a, b, text in of_video.get("events", ())]
+    events = in_order([{"start_s": float(a), "end_s": float(b), "text": t} for a, b, t in of_video.get("events", ())])
     duration = of_video.get("duration_s")
     return {
         **row,
+        # so that other events or another duration are another revision of the data; the rubric shows it to no judge
+        "context": f"{text(events)}\n{'' if duration is None else f'{duration:g} s: end of the video'}".strip(),
         "knowledge": [one for one in KNOWLEDGE if one in named],
         "steps": of_question.get("steps"),
-        "events": sorted(events, key=lambda event: (event["start_s"], event["end_s"])),
+        "events": events,
         "duration_s": None if duration is None else float(duration),
     }
 

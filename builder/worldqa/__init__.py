@@ -1,0 +1,1 @@
+"""Making the dataset of WorldQA's questions."""
