@@ -151,6 +151,8 @@ def worded_by_template(slots: Slots) -> tuple[str, str]:
     if slots.neighbour and slots.neighbour.action:
         ask = wording.before if slots.type == "before" else wording.after
         return ask(slots.action), wording.answer_action(slots.neighbour.action)
+    if slots.type != "direct":
+        raise ValueError(f"{slots.id}: no wording for questions of the type {slots.type!r}")
     return wording.direct(slots.action), wording.answer_object(slots.action)
 
 
