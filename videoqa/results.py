@@ -210,9 +210,11 @@ class Result(_Part):
             gaps.append(f"{others:,} rows without an answer")
         if self.avg.errors:
             gaps.append(f"{self.avg.errors:,} rows that the judge failed to rate")
-        if self.types_missing:
-            gaps.append(f"no scores of {', '.join(self.types_missing)}")
-        elif (rest := self._rest) > 0:
+        way = track(self.track).ways.get(self.prompt)
+        own = way.types if way else ()  # the types that this prompt asks; empty: all
+        if missing := [name for name in self.types_missing if not own or name in own]:
+            gaps.append(f"no scores of {', '.join(missing)}")
+        elif not own and (rest := self._rest) > 0:
             gaps.append(f"{rest:,} rows that were not asked or not rated")
         return tuple(gaps)
 

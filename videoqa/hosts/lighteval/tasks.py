@@ -88,7 +88,7 @@ def policy() -> Policy:
 def scorer(track: str) -> Scorer:
     """The scorer of a track's tasks, opened once. (Not a part of the metric: lighteval copies and hashes metrics.)"""
     of_track = benchmark.track(track)
-    engine = open_engine(setting("JUDGE")) if of_track.measure.needs_truth else None
+    engine = open_engine(setting("JUDGE")) if of_track.rubric is not None else None
     options = ScorerOptions(
         setting("JUDGE_RUBRIC", "ours"), setting("JUDGE_MODE", "") or None, setting("JUDGE_SAMPLING", "greedy")
     )
@@ -167,7 +167,7 @@ def put(
 ) -> Doc:
     """A row as lighteval's Doc: the same prompt as `easg-bench run` makes, and in `specific` all that judging needs."""
     of_track = benchmark.track(track)
-    if of_track.measure.needs_truth:
+    if of_track.rubric is not None:
         setting("JUDGE")  # before a model is loaded
     row = {name: line[name] for name in FIELDS}
     way = of_track.ways[prompt]
@@ -258,15 +258,15 @@ def _rate(
     answers: dict[int, Verdict] = {}
     truths: dict[int, Verdict] = {}
     why = ""
-    needs_truth = track.measure.needs_truth
+    judged = track.rubric is not None  # by a judge, who rates the truths too
     answered = [i for i, error in enumerate(errors) if not error]
     sides: list[tuple[Of, int]] = [("answer", i) for i in answered]
-    sides += [("truth", i) for i in range(len(rows))] if needs_truth else []
+    sides += [("truth", i) for i in range(len(rows))] if judged else []
     asked = [(of, rows[i], texts[i] if of == "answer" else rows[i]["answer"]) for of, i in sides]
     try:
         rater = scorer(track.name)
         about = rater.describe()
-        store = VerdictStore(setting("STORE", str(default_store())), rater.key) if needs_truth else None
+        store = VerdictStore(setting("STORE", str(default_store())), rater.key) if judged else None
         for k, verdict in rate(rater, asked, store):
             of, i = sides[k]
             (answers if of == "answer" else truths)[i] = verdict
@@ -274,7 +274,7 @@ def _rate(
         why = f"{type(error).__name__}: {error}"
         log.error("the judge failed: %s", why)
     failed = Verdict(None, "judge_error", raw=why)
-    of_truth = [truths.get(i, failed) if needs_truth else None for i in range(len(rows))]
+    of_truth = [truths.get(i, failed) if judged else None for i in range(len(rows))]
     return {i: answers.get(i, failed) for i in answered}, of_truth, json.dumps(about)
 
 
