@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from easg_bench import QA
 from videoqa.benchmarks.egoschema.data import DataError, check_same, hub_rows, read, read_json, rows
+from videoqa.rows import Question
 
 Json = Any
 
@@ -56,7 +56,7 @@ def hub(answered: bool = True) -> list[dict[str, Any]]:
 
 def test_a_row_has_the_keys_of_every_benchmark() -> None:
     row = rows(questions(), {"one": 3}, spans())[0]
-    assert list(row) == list(QA.__annotations__)
+    assert list(row) == list(Question.__annotations__)
     assert row == {
         "id": "one",
         "clip": "v:240",

@@ -76,7 +76,7 @@ def load(path_or_repo: str | Path, config: str, configs: Mapping[str, Features],
         ) from error
     except (DatasetsError, ValueError) as error:  # ValueError: another config or split than the builder's
         if str(error).startswith("BuilderConfig"):
-            raise UserError(f"{path_or_repo}: has no config {config!r}") from error
+            raise UserError(f"{path_or_repo}: has no config {config!r} ({error})") from error
         raise UserError(f"{where}: not a dataset of the builder: {error.__cause__ or error}. Give {PLACES}") from error
     return _of_features(data, configs[config], where)
 

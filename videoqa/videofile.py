@@ -94,7 +94,9 @@ class VideoFile:
             seconds = of_container if stream.duration is None else float(stream.duration * (stream.time_base or 0))
             return pixels * seconds, bool(stream.disposition & kinds.default)
 
-        moving = [s for s in container.streams.video if s.time_base and not s.disposition & still]
+        # damage may name a codec that there is not: then there is no context to decode with
+        readable = [s for s in container.streams.video if s.time_base and s.codec_context is not None]
+        moving = [s for s in readable if not s.disposition & still]
         return max(moving, key=size, default=None)
 
     @property
