@@ -252,3 +252,23 @@ except FileNotFoundError as error:
     assert python(code, tmp_path, tmp_path / "cache").startswith(
         "somebody/nothing: no such folder here, and no dataset"
     )
+
+
+def test_a_dataset_of_before_the_readings_is_read_and_its_questions_are_of_no_review(
+    demo_data: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    import pyarrow.parquet as pq
+
+    from videoqa.rows import revision
+
+    old = tmp_path / "old"
+    shutil.copytree(demo_data, old)
+    for path in (old / "data").glob("*.parquet"):
+        table = pq.read_table(path)
+        if "review" in table.column_names:
+            pq.write_table(table.drop_columns(["review"]), path)
+    rows = list(easg_bench.load(old))
+    assert {row["review"] for row in rows} == {None}
+    assert revision(rows) == revision(list(easg_bench.load(demo_data)))

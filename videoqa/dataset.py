@@ -6,7 +6,7 @@ Importing this module imports `datasets`, so the core does it only where rows ar
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,20 @@ FEATURES = Features(
 )
 
 
-def load(path_or_repo: str | Path, config: str, configs: Mapping[str, Features], split: str = "test") -> Dataset:
+def load(
+    path_or_repo: str | Path,
+    config: str,
+    configs: Mapping[str, Features],
+    split: str = "test",
+    later: Collection[str] = (),
+) -> Dataset:
     """The rows of one of `configs`, from a folder that the builder wrote or from a Hub repo.
 
     A folder is read into memory and past the cache of `datasets`, which would go on serving the rows of a file that
     was rewritten in place, or of another folder of the same name. A name that is neither a folder nor ORG/NAME is
     looked up nowhere, since the cache would answer it with whatever was once loaded under that name. Raises UserError
     where the columns differ from configs[config]: `datasets` itself fills a missing one with None and says nothing.
+    Only the columns `later`, which data sets of older versions lack, are filled with None here too.
     """
     if config not in configs:
         raise UserError(f"config {config!r}: the configs are {', '.join(configs)}")
@@ -78,6 +85,9 @@ def load(path_or_repo: str | Path, config: str, configs: Mapping[str, Features],
         if str(error).startswith("BuilderConfig"):
             raise UserError(f"{path_or_repo}: has no config {config!r} ({error})") from error
         raise UserError(f"{where}: not a dataset of the builder: {error.__cause__ or error}. Give {PLACES}") from error
+    for name in later:
+        if name in configs[config] and name not in data.features:
+            data = data.add_column(name, [None] * len(data))
     return _of_features(data, configs[config], where)
 
 

@@ -86,4 +86,4 @@ CONFIGS: dict[str, Features] = {
 def load(path_or_repo: str | Path = REPO, config: str = "default", split: str = "test") -> Dataset:
     """The rows of one config (a key of CONFIGS), from a folder that the builder wrote or from a Hub repo. Raises
     UserError where its columns are not those of CONFIGS[config]."""
-    return dataset.load(path_or_repo, config, CONFIGS, split)
+    return dataset.load(path_or_repo, config, CONFIGS, split, later=("review",))  # older versions had no readings
