@@ -134,6 +134,8 @@ def extras_rows(results: Sequence[Result]) -> list[tuple[str, str, list[float | 
     of_track = track_of(results)
     if of_track.extras is None:
         return []
+    heads = {name.partition("_")[0] for name in of_track.extras.names}
+    common = f"{heads.pop()}_" if len(heads) == 1 else ""  # "match_" of match_f1, match_verb
     rows, seen = [], []
     for result in results:
         key = (result.label, result.data.revision, result.extras)
@@ -143,7 +145,7 @@ def extras_rows(results: Sequence[Result]) -> list[tuple[str, str, list[float | 
         for name in of_track.extras.names:
             if by_type := result.extras.get(name):
                 means = [by_type.get(kind, {}).get("mean") for kind in (*of_track.types, "all")]
-                rows.append((result.label, name.partition("_")[2].replace("_", " ") or name, means))
+                rows.append((result.label, name.removeprefix(common).replace("_", " "), means))
     return rows
 
 
