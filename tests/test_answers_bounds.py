@@ -133,6 +133,18 @@ def test_a_damaged_answers_file_is_read_or_refused_in_words(data: st.DataObject)
         assert str(error).startswith("x: ")
 
 
+def test_a_size_that_damage_made_a_struct_is_refused() -> None:
+    """Found by a fuzz run: one changed byte made the size of a page a nested struct."""
+    for place in range(4, 60):
+        for byte in (0x0C, 0x1C, 0x2C, 0x11, 0x12):  # struct and truth value in place of a number
+            content = bytearray(written(packed(20, id=pa.array([f"id {i}" for i in range(20)]))))
+            content[place] = byte
+            try:
+                submit.read_answers(io.BytesIO(bytes(content)), "x")
+            except ValueError as error:
+                assert str(error).startswith("x: ")
+
+
 # -- what cannot be ---------------------------------------------------------------------------------------------------
 
 

@@ -47,6 +47,8 @@ def pages(data: bytes, column: pq.ColumnChunkMetaData) -> Pages:
             kind, size, packed = header[1], header[2], header[3]
             part, counted, encoding = _HEADER[kind]
             count, code = header[part][counted], header[part][encoding]
+            if not all(type(number) is int for number in (kind, size, packed, count, code)):
+                raise TypeError("a number is expected")  # damage turns a number into a struct or a truth value
         except (LookupError, TypeError) as error:
             raise ValueError(f"a page of {column.path_in_schema} has no readable header") from error
         if code not in ENCODINGS:
