@@ -113,13 +113,13 @@ def test_labels_hold_for_the_text_that_was_read_and_for_no_other(
     assert rows["kitchen:2:direct"]["review"] is None and rows["kitchen:3:direct"]["review"] is None
 
 
-def test_a_data_set_without_the_column_is_told_so(raw: dict[str, Any], save: Save, tmp_path: Path) -> None:
+def test_a_data_set_without_a_column_is_told_so(raw: dict[str, Any], save: Save, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     build(save(raw), tmp_path / "a")
     (path,) = (tmp_path / "a").glob("data/direct-*")
-    pq.write_table(pq.read_table(path).drop_columns(["review"]).replace_schema_metadata(), path)
-    with pytest.raises(ValueError, match=r"config direct: these are not the columns .*: review is missing"):
+    pq.write_table(pq.read_table(path).drop_columns(["frame"]).replace_schema_metadata(), path)
+    with pytest.raises(ValueError, match=r"config direct: these are not the columns .*: frame is missing"):
         easg_bench.load(tmp_path / "a", "direct")
 
 
