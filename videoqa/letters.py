@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from videoqa.errors import UserError
+from videoqa.reading.thinking import behind_thinking
 from videoqa.reply import Verdict
 from videoqa.rows import Row
 from videoqa.scorer import Item
@@ -138,7 +139,7 @@ def read_choice(text: str | None, choices: Sequence[str], *, numbered: bool = Fa
     2 to 10 options; no reply raises.
     """
     _check(choices)
-    text, cut = _behind_thinking(text or "")
+    text, cut = behind_thinking(text or "")
     if cut:
         return Choice(None, "truncated")
     if len(text) > READ:
@@ -160,23 +161,7 @@ def is_right(choice: Choice, gold: int, choices: Sequence[str]) -> bool:
     return choice.index is not None and _key(choices[choice.index]) == _key(choices[gold])
 
 
-_THINK = re.compile(r"</?(?:think|thinking|thought|reasoning|reflection)>|\[/?THINK\]|◁/?think▷", re.I)
 _NEW_TURN = re.compile(r"(?<=\S)\s?\n\s?(?:question|human|user|q)(?: \d{1,4})?:", re.I)
-
-
-def _behind_thinking(text: str) -> tuple[str, bool]:
-    """The text without thinking blocks, and whether one was never closed. A closing tag without an opening one ends a
-    block that began in the prompt."""
-    kept: list[str] = []
-    start, opened = 0, False
-    for tag in _THINK.finditer(text):
-        closes = tag[0][1] == "/"
-        if closes:
-            kept = kept if opened else []
-        elif not opened:
-            kept.append(text[start : tag.start()])
-        opened, start = not closes, tag.end()
-    return (" ".join([*kept, text[start:]]) if not opened else " ".join(kept)), opened
 
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
