@@ -19,8 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from videoqa.benchmark import Track, track
+from videoqa.ranking import BEST, LIKE_BEST, TOO_FEW_CLIPS, Standing, against_best
 from videoqa.results import Result, read
-from videoqa.scores import BEST, LIKE_BEST, TOO_FEW_CLIPS, Calibration, Scored, Standing, against_best
+from videoqa.scores import Calibration, Scored
 from videoqa.submit import check_answers, content_hash, moment, read_answers
 
 LEAST_MASS = 0.5  # mean probability of the allowed scores, below which a judge does not know what it is asked

@@ -1,4 +1,4 @@
-"""How often the intervals of videoqa.scores cover the truth, and how often runs that are alike are called lower.
+"""How often the intervals of videoqa/intervals.py cover the truth, and how often runs that are alike are called lower.
 
     python speed/ranking_simulation.py                           clips and rows as in EASG-Bench, drawn
     python speed/ranking_simulation.py --data build/easg-bench   those of a data set
@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from videoqa.scores import ACCURACY, LOWER, PERCENT, RELATIVE, Calibration, Measure, Scored, against_best
+from videoqa.measures import ACCURACY, PERCENT, RELATIVE, Measure
+from videoqa.ranking import LOWER, against_best
+from videoqa.scores import Calibration, Scored
 
 TYPES = ("purpose", "direct", "indirect", "before", "after")
 MEAN_ROWS = (3.1, 1.3, 1.4, 1.25, 1.2)  # of a clip, by type: as in EASG-Bench, 1,807 rows of 218 clips

@@ -11,12 +11,13 @@ import pytest
 from tests.scripted import Scripted
 from videoqa.asking import Answer
 from videoqa.benchmarks.egoschema import prompts
+from videoqa.choices import rearranged
 from videoqa.choosing import Wording, choice_way
 from videoqa.errors import UserError
-from videoqa.letters import Letters, rearranged
+from videoqa.letters import Letters
+from videoqa.measures import ACCURACY
 from videoqa.rating import arrangements, item_of, scored
 from videoqa.reply import Verdict
-from videoqa.scores import ACCURACY
 
 OPTIONS = ["cooks rice", "washes a car", "paints a wall", "mends a tyre", "folds a shirt"]
 

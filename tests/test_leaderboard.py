@@ -305,7 +305,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Any:
     from videoqa import benchmark
     from videoqa.asking import text_way
     from videoqa.benchmark import Published, track, tracks
-    from videoqa.scores import Measure
+    from videoqa.measures import Measure
 
     row = {
         "id": "q1",

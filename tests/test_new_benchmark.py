@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from videoqa.asking import text_way
 from videoqa.benchmark import Published, Track
 from videoqa.reply import Verdict
-from videoqa.scores import Measure
+from videoqa.measures import Measure
 
 ROWS = [
     {

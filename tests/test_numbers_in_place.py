@@ -24,10 +24,11 @@ from videoqa.files import write_json
 from videoqa.hosts.lighteval import families
 from videoqa.hosts.lighteval.results import from_lighteval
 from videoqa.judge import Judge
+from videoqa.measures import ACCURACY
 from videoqa.reply import Verdict
 from videoqa.results import MAX_BYTES, Result, parse, read
 from videoqa.runs import Run, answer_rows, judge_rows, merge_runs, opened_data, rows_of
-from videoqa.scores import ACCURACY, Calibration, Scored
+from videoqa.scores import Calibration, Scored
 
 Make = Callable[..., Path]
 

@@ -24,7 +24,7 @@ from scipy.stats import t
 
 import videoqa.scores
 from speed import ranking_simulation
-from videoqa import scores
+from videoqa import comparison, intervals, measures, ranking, scores
 from videoqa.benchmark import Published
 from videoqa.benchmarks.easg.published import (
     PAPER_CALIBRATION,
@@ -38,7 +38,7 @@ from videoqa.benchmarks.easg.rubrics import read_as_script
 from videoqa.scores import Calibration, Scored
 
 summarize = functools.partial(scores.summarize, types=TYPES)
-compare = functools.partial(scores.compare, key="judge", types=TYPES)
+compare = functools.partial(comparison.compare, key="judge", types=TYPES)
 calibration_of = functools.partial(Calibration.of, types=TYPES)
 ONES = Calibration("judge", dict.fromkeys(TYPES, 1.0))
 OTHER = Calibration("other judge", dict.fromkeys(TYPES, 1.0))
@@ -283,7 +283,7 @@ def test_fewer_clips_than_the_bound_have_an_error_and_no_interval(clips: int) ->
     difference = compare(rows, [dataclasses.replace(row, score=5) for row in rows], ONES, ONES).by_type["direct"]
     assert direct.standard_error is not None
     for interval in (direct.interval, direct.mean_interval, difference.interval):
-        assert (interval is not None) == (clips >= scores.FEWEST_CLIPS)
+        assert (interval is not None) == (clips >= intervals.FEWEST_CLIPS)
 
 
 def test_one_clip_has_a_score_and_no_interval() -> None:
@@ -379,7 +379,11 @@ def test_intervals_of_simulated_clips_cover_the_truth_about_as_often_as_they_say
 def test_the_simulation_of_intervals_and_boards_runs() -> None:
     """speed/ranking_simulation.py, on a few small sets; its own figures are for many."""
     counts = ranking_simulation.drawn_counts(30, np.random.default_rng(0))
-    for measure, kind in ((scores.RELATIVE, "answer"), (scores.PERCENT, "key points"), (scores.ACCURACY, "right")):
+    for measure, kind in (
+        (measures.RELATIVE, "answer"),
+        (measures.PERCENT, "key points"),
+        (measures.ACCURACY, "right"),
+    ):
         avg, last, without = ranking_simulation.coverage(measure, kind, lambda rng: counts, 40)
         assert min(avg, last) >= 0.8, (kind, avg, last)
         assert without == 0
@@ -397,20 +401,20 @@ def right_or_wrong(*clips: list[int]) -> list[Scored]:
 
 
 def test_ten_right_answers_of_ten_are_not_100_percent_for_sure() -> None:
-    avg = scores.ACCURACY.compute(right_or_wrong(*[[1]] * 10), None, key="letters", types=("mc",)).avg
+    avg = measures.ACCURACY.compute(right_or_wrong(*[[1]] * 10), None, key="letters", types=("mc",)).avg
     low, high = known(avg.interval)
     assert (avg.value, high) == (100, 100)
     assert 60 < low < 75
     mean_low, mean_high = known(avg.mean_interval)
     assert (100 * mean_low, 100 * mean_high) == (low, high)
-    none_right = scores.ACCURACY.compute(right_or_wrong(*[[0]] * 10), None, key="letters", types=("mc",)).avg
+    none_right = measures.ACCURACY.compute(right_or_wrong(*[[0]] * 10), None, key="letters", types=("mc",)).avg
     assert none_right.interval == pytest.approx((0, 100 - low))
 
 
 def test_the_interval_of_a_share_in_many_clips_is_wilsons() -> None:
     right, n, z = 1_200, 2_000, 1.959964
     share = right / n
-    avg = scores.ACCURACY.compute(
+    avg = measures.ACCURACY.compute(
         right_or_wrong(*[[1]] * right, *[[0]] * (n - right)), None, key="letters", types=("mc",)
     ).avg
     middle = (share + z**2 / 2 / n) / (1 + z**2 / n)
@@ -420,7 +424,7 @@ def test_the_interval_of_a_share_in_many_clips_is_wilsons() -> None:
 
 def test_answers_that_clips_share_make_the_interval_of_a_share_wider() -> None:
     def wide(*clips: list[int]) -> float:
-        return width(scores.ACCURACY.compute(right_or_wrong(*clips), None, key="letters", types=("mc",)).avg.interval)
+        return width(measures.ACCURACY.compute(right_or_wrong(*clips), None, key="letters", types=("mc",)).avg.interval)
 
     assert wide(*[[1, 1], [0, 0]] * 50) == pytest.approx(2**0.5 * wide(*[[1], [0]] * 100), rel=0.03)
 
@@ -433,14 +437,14 @@ def test_intervals_of_simulated_shares_cover_them() -> None:
             rng = np.random.default_rng(seed)
             chance = rng.beta(4 * share, 4 * (1 - share), clips)
             rows = right_or_wrong(*(rng.binomial(1, p, 3).tolist() for p in chance))
-            low, high = known(scores.ACCURACY.compute(rows, None, key="letters", types=("mc",)).avg.interval)
+            low, high = known(measures.ACCURACY.compute(rows, None, key="letters", types=("mc",)).avg.interval)
             covered += low <= 100 * share <= high
         assert 368 <= covered <= 396, (clips, share, covered)
 
 
 def test_percent_is_the_mean_that_no_truth_divides() -> None:
     rows = [Scored(str(at), f"clip{at}", "open", score) for at, score in enumerate([0, 0.3, 0.5, 1, 1])]
-    avg = scores.PERCENT.compute(rows, ONES, key="judge", types=("open",)).avg
+    avg = measures.PERCENT.compute(rows, ONES, key="judge", types=("open",)).avg
     assert (avg.mean, avg.value) == (pytest.approx(0.56), pytest.approx(56))
     low, high = known(avg.interval)
     assert 0 <= low < 56 < high <= 100
@@ -456,7 +460,7 @@ def rotations(group: str, *rows: tuple[float | None, str], clip: str = "clip", w
     ]
 
 
-def circular(rows: list[Scored], measure: scores.Measure = scores.CIRCULAR) -> scores.Summary:
+def circular(rows: list[Scored], measure: measures.Measure = measures.CIRCULAR) -> scores.Summary:
     return measure.compute(rows, None, key="letters", types=("mc",)).avg
 
 
@@ -468,19 +472,19 @@ def test_a_question_is_right_only_if_it_is_right_in_all_rotations() -> None:
         *rotations("unread", (0, ""), (0, ""), (0, "")),
     ]
     assert (circular(rows).n, circular(rows).value) == (4, 25)
-    assert circular(rows, scores.CONSISTENCY).value == 50, (
+    assert circular(rows, measures.CONSISTENCY).value == 50, (
         "right, and always the jug; what was not read is like nothing"
     )
 
 
 def test_a_constant_letter_has_an_accuracy_and_a_consistency_of_0() -> None:
     rows = rotations("q", *((float(at == 0), f"option {at}") for at in range(4)))
-    assert (circular(rows).value, circular(rows, scores.CONSISTENCY).value) == (0, 0)
+    assert (circular(rows).value, circular(rows, measures.CONSISTENCY).value) == (0, 0)
 
 
 def test_a_rotation_that_failed_leaves_its_question_without_a_score_and_counted() -> None:
     rows = [*rotations("a", (1, "cup"), (None, "")), *rotations("b", (1, "cup"), (1, "cup"))]
-    for measure in (scores.CIRCULAR, scores.CONSISTENCY):
+    for measure in (measures.CIRCULAR, measures.CONSISTENCY):
         avg = circular(rows, measure)
         assert (avg.n, avg.n_scored, avg.errors, avg.value) == (2, 1, 1, 100)
 
@@ -503,7 +507,7 @@ def test_a_rotation_that_failed_leaves_its_question_without_a_score_and_counted(
     ids=["missing", "foreign", "double", "no group", "clips"],
 )
 def test_rotations_that_are_no_whole_question_are_an_error(rows: list[Scored], message: str) -> None:
-    for measure in (scores.CIRCULAR, scores.CONSISTENCY):
+    for measure in (measures.CIRCULAR, measures.CONSISTENCY):
         with pytest.raises(ValueError, match=message):
             circular(rows, measure)
 
@@ -520,7 +524,7 @@ def test_rotations_that_are_no_whole_question_are_an_error(rows: list[Scored], m
 )
 def test_accuracy_is_never_above_consistency(groups: list[list[tuple[float | None, str]]]) -> None:
     rows = [row for at, group in enumerate(groups) for row in rotations(str(at), *group, clip=str(at % 3))]
-    accuracy, consistency = circular(rows), circular(rows, scores.CONSISTENCY)
+    accuracy, consistency = circular(rows), circular(rows, measures.CONSISTENCY)
     assert (accuracy.n_scored, accuracy.unreadable) == (consistency.n_scored, consistency.unreadable)
     if accuracy.value is not None:
         assert accuracy.value <= known(consistency.value)
@@ -653,19 +657,19 @@ def test_only_rows_that_both_runs_scored_are_compared_and_the_others_are_counted
 def test_mcnemars_test_counts_the_rows_that_only_one_run_has_right() -> None:
     a = right_or_wrong(*[[1]] * 9, [0], *[[1]] * 5)
     b = right_or_wrong(*[[0]] * 9, [1], *[[1]] * 5)
-    avg = scores.compare(a, b, None, None, key="letters", types=("mc",)).avg
+    avg = comparison.compare(a, b, None, None, key="letters", types=("mc",)).avg
     assert avg.mcnemar == pytest.approx(2 * (1 + 10) / 2**10), "9 of 10 or more, and as much on the other side"
     assert avg.difference == pytest.approx(100 * 8 / 15)
-    same = scores.compare(a, a, None, None, key="letters", types=("mc",))
+    same = comparison.compare(a, a, None, None, key="letters", types=("mc",))
     assert (same.avg.mcnemar, same.by_type["mc"].mcnemar) == (1, 1)
 
 
 def test_mcnemars_test_is_for_right_and_wrong_rows_only() -> None:
     a = right_or_wrong([1], [0], [1])
     half = [dataclasses.replace(row, score=0.5) for row in a]
-    assert scores.compare(a, half, None, None, key="letters", types=("mc",)).avg.mcnemar is None
+    assert comparison.compare(a, half, None, None, key="letters", types=("mc",)).avg.mcnemar is None
     ones = Calibration("letters", {"mc": 1.0})
-    assert scores.compare(a, a, ones, ones, key="letters", types=("mc",)).avg.mcnemar is None
+    assert comparison.compare(a, a, ones, ones, key="letters", types=("mc",)).avg.mcnemar is None
 
 
 def test_p_values_are_about_uniform_where_there_is_no_difference() -> None:
@@ -720,7 +724,7 @@ def board(seed: int, runs: int, clips: int = 30, lower: float = 0.0, per_clip: i
     }
 
 
-against_best = functools.partial(scores.against_best, key="judge", types=TYPES)
+against_best = functools.partial(ranking.against_best, key="judge", types=TYPES)
 
 
 def test_of_two_runs_the_p_value_against_the_best_is_that_of_their_comparison() -> None:
@@ -728,7 +732,7 @@ def test_of_two_runs_the_p_value_against_the_best_is_that_of_their_comparison() 
         runs = board(3, 2, clips, lower=0.4)
         (a, b), standings = runs.values(), against_best(runs, ONES)
         avg = compare(a, b, ONES, ONES).avg
-        assert standings["run 00"] == scores.Standing(scores.BEST, 0, None, clips)
+        assert standings["run 00"] == ranking.Standing(ranking.BEST, 0, None, clips)
         assert standings["run 01"].behind == pytest.approx(avg.difference)
         assert standings["run 01"].p_value == pytest.approx(avg.p_value, abs=0.02 if clips > 14 else 1e-9)
 
@@ -736,7 +740,7 @@ def test_of_two_runs_the_p_value_against_the_best_is_that_of_their_comparison() 
 def test_of_20_equal_runs_none_is_called_lower_on_more_than_one_board_of_20() -> None:
     """speed/ranking_simulation.py has the figures of many boards; without a correction it is 19 boards of 20."""
     wrong = [
-        any(standing.name == scores.LOWER for standing in against_best(board(seed, 20), ONES).values())
+        any(standing.name == ranking.LOWER for standing in against_best(board(seed, 20), ONES).values())
         for seed in range(40)
     ]
     assert sum(wrong) <= 5, "more than 5 of 40 has a chance of 1% where the chance of each is 5%"
@@ -749,10 +753,10 @@ def test_of_20_equal_runs_none_is_called_lower_on_more_than_one_board_of_20() ->
 
 def test_a_run_that_is_really_lower_is_called_lower_and_the_others_are_not() -> None:
     standings = against_best(board(5, 20, lower=1.5), ONES)
-    assert standings["run 19"].name == scores.LOWER
+    assert standings["run 19"].name == ranking.LOWER
     assert known(standings["run 19"].p_value) < 0.01
     names = [standing.name for standing in standings.values()]
-    assert (names.count(scores.BEST), names.count(scores.LIKE_BEST), names.count(scores.LOWER)) == (1, 18, 1)
+    assert (names.count(ranking.BEST), names.count(ranking.LIKE_BEST), names.count(ranking.LOWER)) == (1, 18, 1)
 
 
 def test_a_run_told_apart_leaves_the_others_more_power() -> None:
@@ -771,19 +775,21 @@ def test_equal_rows_are_like_the_best_and_the_first_run_is_it() -> None:
     rows = board(1, 1)["run 00"]
     standings = against_best({"b": rows, "a": rows, "c": rows}, ONES)
     assert [(s.name, s.behind, s.p_value) for s in standings.values()] == [
-        (scores.BEST, 0, None),
-        (scores.LIKE_BEST, 0, 1),
-        (scores.LIKE_BEST, 0, 1),
+        (ranking.BEST, 0, None),
+        (ranking.LIKE_BEST, 0, 1),
+        (ranking.LIKE_BEST, 0, 1),
     ]
 
 
-@pytest.mark.parametrize(("clips", "name"), [(1, scores.TOO_FEW_CLIPS), (5, scores.TOO_FEW_CLIPS), (6, scores.LOWER)])
+@pytest.mark.parametrize(
+    ("clips", "name"), [(1, ranking.TOO_FEW_CLIPS), (5, ranking.TOO_FEW_CLIPS), (6, ranking.LOWER)]
+)
 def test_with_too_few_clips_nothing_is_called_lower(clips: int, name: str) -> None:
     a = rows_of("direct", *[[9]] * clips)
     worse = [dataclasses.replace(row, score=1) for row in a]
     standing = against_best({"a": a, "worse": worse}, ONES)["worse"]
     assert (standing.name, standing.behind, standing.clips) == (name, pytest.approx(800), clips)
-    assert (standing.p_value is None) == (name == scores.TOO_FEW_CLIPS)
+    assert (standing.p_value is None) == (name == ranking.TOO_FEW_CLIPS)
 
 
 def test_a_run_that_lacks_a_type_is_not_compared() -> None:
@@ -791,7 +797,7 @@ def test_a_run_that_lacks_a_type_is_not_compared() -> None:
     runs["half"] = [row for row in runs["run 00"] if row.type == TYPES[0]]
     runs["nothing"] = [dataclasses.replace(row, score=None) for row in runs["run 00"]]
     standings = against_best(runs, ONES)
-    assert standings["half"] == standings["nothing"] == scores.Standing(scores.OTHER_TYPES, None, None, 30)
+    assert standings["half"] == standings["nothing"] == ranking.Standing(ranking.OTHER_TYPES, None, None, 30)
     assert {name: standings[name] for name in list(runs)[:3]} == against_best(board(2, 3), ONES)
     assert list(standings) == list(runs)
 
@@ -806,7 +812,7 @@ def test_rows_that_one_run_lacks_change_its_average_and_no_more() -> None:
     assert {name: standing.behind for name, standing in standings.items()} == pytest.approx(
         {name: max(averages.values()) - value for name, value in averages.items()}
     )
-    assert standings["run 02"].name == scores.LOWER
+    assert standings["run 02"].name == ranking.LOWER
 
 
 def test_the_scale_of_the_types_moves_what_a_run_is_behind() -> None:
@@ -819,8 +825,8 @@ def test_the_scale_of_the_types_moves_what_a_run_is_behind() -> None:
 
 def test_no_runs_and_runs_without_rows_have_no_best() -> None:
     assert against_best({}, ONES) == {}
-    assert against_best({"a": []}, ONES) == {"a": scores.Standing(scores.OTHER_TYPES, None, None, 0)}
-    assert against_best({"a": rows_of("direct", [5])}, ONES)["a"].name == scores.BEST
+    assert against_best({"a": []}, ONES) == {"a": ranking.Standing(ranking.OTHER_TYPES, None, None, 0)}
+    assert against_best({"a": rows_of("direct", [5])}, ONES)["a"].name == ranking.BEST
 
 
 def test_runs_of_other_rows_are_an_error() -> None:

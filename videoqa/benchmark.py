@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from videoqa.asking import Way
     from videoqa.engines import Engine
     from videoqa.imported import Reader
+    from videoqa.measures import Measure
     from videoqa.rows import Row
     from videoqa.rubric import Rubric
     from videoqa.scorer import Scorer
-    from videoqa.scores import Calibration, Measure
+    from videoqa.scores import Calibration
 
 AVERAGE = "Avg."  # the last column of every table
 

@@ -1,6 +1,6 @@
 """Ask for one of several options, by one of three protocols.
 
-generation   the model replies, and letters.py reads the reply
+generation   the model replies, and reading/choices.py reads the reply
 likelihood   nothing is generated: how probable each letter is as what comes next; the most probable one is the answer
 yes          each option by itself is put as a question, and the one with the most probable yes is the answer
 
@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from videoqa.asking import Answer, Asker, Turns, Way, answer_of, frames_way, text_way, with_frames
+from videoqa.choices import LETTERS
 from videoqa.engines import Conversation, Engine
-from videoqa.letters import LETTERS
 from videoqa.rows import Row
 from videoqa.videos import Shown, Videos
 

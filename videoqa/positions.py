@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from videoqa.benchmark import Extras
+from videoqa.choices import LETTERS
 from videoqa.choosing import LEAST_MASS
-from videoqa.letters import LETTERS, Choice, is_right, read_choice
+from videoqa.reading.choices import Choice, is_right, read_choice
 from videoqa.rows import Row
 
 SURE = ("mass", "asked_again", "confidence")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from videoqa.judge import Judge
+from videoqa.measures import merged
 from videoqa.reply import Verdict
 from videoqa.rows import Row, revision
 from videoqa.scorer import Item, Scorer
-from videoqa.scores import Calibration, Scored, Scores, merged
+from videoqa.scores import Calibration, Scored, Scores
 from videoqa.store import VerdictStore, rate_once
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.benchmark import AVERAGE, Published, ScorerOptions, Track, track
+from videoqa.comparison import Comparison, compare
 from videoqa.errors import UserError
 from videoqa.files import short_hash
 from videoqa.folders import command_without_folders, without_folders
@@ -26,7 +27,6 @@ from videoqa.reply import Verdict
 from videoqa.results import Result, Summary, describe_judge
 from videoqa.rows import Row
 from videoqa.runs import Run
-from videoqa.scores import Comparison, compare
 
 LOWEST = 20
 GOOD_MASS = 0.9  # below, a judge's scores mean little

@@ -132,7 +132,7 @@ class Result(_Part):
 
     format: Literal[2]
     track: Name
-    measure: Name  # videoqa.scores.Measure.name
+    measure: Name  # videoqa.measures.Measure.name
     model: Name
     kind: Name  # what the model saw (videoqa.asking.Way.kind)
     prompt: Name  # blind, narrations, ...

@@ -28,11 +28,11 @@ from videoqa import results
 from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import Track, track, track_of
 from videoqa.captions import with_captions
+from videoqa.choices import rearranged
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
 from videoqa.judge import MIN_MASS
-from videoqa.letters import rearranged
 from videoqa.rating import Of, arrangements, is_withheld, rate, summarize
 from videoqa.reply import STATUSES, Verdict
 from videoqa.rows import Row, clips_revision, revision, sample, shard

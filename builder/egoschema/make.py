@@ -24,8 +24,9 @@ from builder.replies import json_in
 from builder.stages import Request, Stages
 from videoqa.benchmarks.egoschema.data import TYPE
 from videoqa.benchmarks.egoschema.prompts import INSTRUCTION, LETTER
+from videoqa.choices import lettered, shuffled
 from videoqa.engines import Conversation
-from videoqa.letters import Choice, is_right, lettered, read_choice, shuffled
+from videoqa.reading.choices import Choice, is_right, read_choice
 
 QUESTIONS = 3  # of a clip
 ATTEMPTS = 3

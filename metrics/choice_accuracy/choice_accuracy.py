@@ -1,13 +1,14 @@
-"""`evaluate` module: accuracy of multiple-choice answers. All of it is videoqa/letters.py and videoqa/scores.py."""
+"""`evaluate` module: accuracy of multiple-choice answers. All of it is videoqa/letters.py and measures.py."""
 
 import datasets
 import evaluate
 
+from videoqa.choices import LETTERS  # From: easg-bench
 from videoqa.errors import UserError  # From: easg-bench
-from videoqa.letters import LETTERS, Letters  # From: easg-bench
+from videoqa.letters import Letters  # From: easg-bench
+from videoqa.measures import ACCURACY  # From: easg-bench
 from videoqa.rating import scored_row  # From: easg-bench
 from videoqa.scorer import Item  # From: easg-bench
-from videoqa.scores import ACCURACY  # From: easg-bench
 
 _DESCRIPTION = """
 Accuracy of multiple-choice answers in free text (EgoSchema and the like): the reply is read, never guessed. A reply

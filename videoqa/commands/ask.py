@@ -15,13 +15,13 @@ from videoqa import engines
 from videoqa import frames as framing
 from videoqa.asking import VIDEO_ERROR, Way
 from videoqa.benchmark import ScorerOptions, Track
+from videoqa.choices import CIRCULAR
 from videoqa.commands import options as o
 from videoqa.commands.results import report
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import short_hash, write_json
 from videoqa.judge import MIN_MASS, Judge
-from videoqa.letters import CIRCULAR
 from videoqa.rating import item_of
 from videoqa.rows import Row, clips_revision, revision
 from videoqa.rows import shard as part_of

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from videoqa import comparison, results
 from videoqa import report as reports
-from videoqa import results, scores
 from videoqa import submit as submission
 from videoqa.benchmark import track
 from videoqa.errors import UserError
@@ -146,14 +146,14 @@ def compare(
         # one calibration for both: the ground truth was the same, and so was its judge
         scale = calibration(a.track, key, rows, a.verdicts(key, "truth"))
         mine, theirs = (scored(rows, r.verdicts(key, "answer")) for r in (a, b))
-        comparison = scores.compare(mine, theirs, scale, scale, key=key, types=a.track.types)
-        console().print(_differences(comparison, run_a, run_b, a.track.measure.title))
+        both = comparison.compare(mine, theirs, scale, scale, key=key, types=a.track.types)
+        console().print(_differences(both, run_a, run_b, a.track.measure.title))
         print(f"judge {key}")
-        if left_out := comparison.only_a + comparison.only_b + comparison.unscored:
+        if left_out := both.only_a + both.only_b + both.unscored:
             print(f"  {left_out} rows without a score in both runs are left out")
 
 
-def _differences(comparison: scores.Comparison, a: Path, b: Path, measure: str) -> Any:
+def _differences(both: comparison.Comparison, a: Path, b: Path, measure: str) -> Any:
     """The scores of two runs side by side with their difference, as a rich table."""
     from rich.markup import escape
     from rich.table import Table
@@ -162,7 +162,7 @@ def _differences(comparison: scores.Comparison, a: Path, b: Path, measure: str) 
     table.add_column("")
     for name in ("rows", "clips", "A", "B", "A - B", "95% interval", "p"):
         table.add_column(name, justify="right")
-    for name, d in {**comparison.by_type, "Avg.": comparison.avg}.items():
+    for name, d in {**both.by_type, "Avg.": both.avg}.items():
         interval = f"{d.interval[0]:+.2f} to {d.interval[1]:+.2f}" if d.interval else "-"
         figures = f"{d.a:.2f}", f"{d.b:.2f}", f"{d.difference:+.2f}", interval, f"{d.p_value:.4f}"
         table.add_row(name, str(d.n), str(d.clusters), *figures, style="bold" if name == "Avg." else None)

@@ -25,9 +25,9 @@ from videoqa.benchmarks.easg.rubrics import OURS, read_as_script, rubric_file
 from videoqa.benchmarks.easg.two_stage import TWO_STAGE_TYPES, look_beside, two_turns
 from videoqa.errors import UserError
 from videoqa.judge import Judge
+from videoqa.measures import RELATIVE
 from videoqa.rows import Row
 from videoqa.rubric import Rubric
-from videoqa.scores import RELATIVE
 
 if TYPE_CHECKING:
     from videoqa.engines import Engine

@@ -12,8 +12,8 @@ from videoqa.benchmarks.egoschema.published import PUBLISHED
 from videoqa.choosing import choice_way
 from videoqa.errors import UserError
 from videoqa.letters import Letters
+from videoqa.measures import ACCURACY
 from videoqa.rows import Row
-from videoqa.scores import ACCURACY
 
 if TYPE_CHECKING:
     from videoqa.engines import Engine

@@ -11,10 +11,11 @@ import typer
 
 from videoqa.benchmarks.egoschema import submission as files
 from videoqa.benchmarks.egoschema.data import LETTERS, read_json
+from videoqa.choices import CIRCULAR
 from videoqa.commands import options as o
 from videoqa.errors import UserError
 from videoqa.files import write_json
-from videoqa.letters import CIRCULAR, Letters
+from videoqa.letters import Letters
 from videoqa.rating import item_of
 from videoqa.runs import Run, load_rows, rows_of
 

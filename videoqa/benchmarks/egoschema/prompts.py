@@ -9,8 +9,8 @@ two-pass-frames  the same on frames
 
 from __future__ import annotations
 
+from videoqa.choices import LETTERS, lettered
 from videoqa.choosing import Wording
-from videoqa.letters import LETTERS, lettered
 from videoqa.rows import Row
 
 INSTRUCTION = (

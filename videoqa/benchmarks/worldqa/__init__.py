@@ -17,8 +17,8 @@ from videoqa.benchmarks.worldqa.published import AUGMENTED, OPEN_ENDED, TEXT, VI
 from videoqa.benchmarks.worldqa.rubrics import rubric
 from videoqa.errors import UserError
 from videoqa.judge import Judge
+from videoqa.measures import PERCENT
 from videoqa.rows import Row
-from videoqa.scores import PERCENT
 
 if TYPE_CHECKING:
     from videoqa.engines import Engine

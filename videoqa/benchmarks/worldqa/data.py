@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from videoqa.benchmarks.worldqa.augmented import in_order, text
+from videoqa.choices import LETTERS
 from videoqa.errors import UserError
-from videoqa.letters import LETTERS
 from videoqa.rows import Row
 
 if TYPE_CHECKING:

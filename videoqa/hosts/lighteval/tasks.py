@@ -43,11 +43,11 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from videoqa import benchmark
 from videoqa.benchmark import ScorerOptions, Track
+from videoqa.choices import LETTERS
 from videoqa.engines import open_engine
 from videoqa.errors import UserError
 from videoqa.frames import DEFAULT, Policy
 from videoqa.hosts.lighteval import families, metric_name
-from videoqa.letters import LETTERS
 from videoqa.rating import Of, is_withheld, rate
 from videoqa.reply import Verdict
 from videoqa.rows import HUB_NAME

@@ -1,4 +1,4 @@
-"""videoqa/letters.py: which option a reply chose, and that nothing is taken from one that does not say."""
+"""videoqa/reading/choices.py and choices.py: which option a reply chose, and that nothing is taken from one that does not say."""
 
 from __future__ import annotations
 
@@ -12,17 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.letters import (
-    LETTERS,
-    READ,
-    STATUSES,
-    Choice,
-    is_right,
-    lettered,
-    read_choice,
-    shifts,
-    shuffled,
-)
+from videoqa.choices import LETTERS, lettered, shifts, shuffled
+from videoqa.reading.choices import READ, STATUSES, Choice, is_right, read_choice
 
 OPTIONS = [
     "A person rinses a pan with water",

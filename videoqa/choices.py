@@ -1,0 +1,86 @@
+"""The options of a question: their letters, and their rearrangements."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from videoqa.errors import UserError
+from videoqa.rows import Row
+
+LETTERS = "ABCDEFGHIJ"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Options in another order: `order[i]` is the original index of the one at i."""
+
+    choices: tuple[str, ...]
+    gold: int | None  # index into these choices; None where it is withheld
+    order: tuple[int, ...]
+
+
+def lettered(choices: Sequence[str]) -> str:
+    """One line for each option: A. ..., B. ..., ..."""
+    check(choices)
+    return "\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=False))
+
+
+def shifts(choices: Sequence[str], gold: int | None) -> list[Arrangement]:
+    """All circular shifts, the given order first."""
+    count = len(choices)
+    return [_arranged(choices, gold, [(i + by) % count for i in range(count)]) for by in range(count)]
+
+
+def shuffled(choices: Sequence[str], gold: int | None, seed: int, id: str) -> Arrangement:
+    """The options of row `id` in an order that depends on the seed and the id alone."""
+
+    def key(index: int) -> bytes:
+        return hashlib.sha256(json.dumps([seed, id, index]).encode()).digest()
+
+    return _arranged(choices, gold, sorted(range(len(choices)), key=key))
+
+
+CIRCULAR = "circular"
+
+
+def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
+    """The rows with their options in another order: "circular" (each row in all its shifts, of one `group`, with ids
+    ID#0, ID#1, ...), or "shuffle:SEED". `order` of a row is the original index of each option. None: as they are."""
+    if order is None:
+        return list(rows)
+    if without := [row["id"] for row in rows if not row.get("choices")]:
+        raise UserError(f"question {without[0]} has no options to be put in another order")
+    if order == CIRCULAR:
+        return [
+            {**row, **_options(one), "id": f"{row['id']}#{shift}", "group": row["id"]}
+            for row in rows
+            for shift, one in enumerate(shifts(row["choices"], row["gold"]))
+        ]
+    seed = re.fullmatch(r"shuffle:(\d{1,9})", order)
+    if seed is None:
+        raise UserError(f"options in the order {order!r}: it is {CIRCULAR} or shuffle:SEED")
+    shuffles = (shuffled(row["choices"], row["gold"], int(seed[1]), row["id"]) for row in rows)
+    return [{**row, **_options(one)} for row, one in zip(rows, shuffles, strict=True)]
+
+
+def _options(one: Arrangement) -> dict[str, Any]:
+    return {"choices": list(one.choices), "gold": one.gold, "order": list(one.order)}
+
+
+def _arranged(choices: Sequence[str], gold: int | None, order: Sequence[int]) -> Arrangement:
+    check(choices, gold)
+    moved = None if gold is None else order.index(gold)
+    return Arrangement(tuple(choices[i] for i in order), moved, tuple(order))
+
+
+def check(choices: Sequence[str], gold: int | None = None) -> None:
+    if isinstance(choices, str) or not 2 <= len(choices) <= len(LETTERS):
+        raise ValueError(f"{len(choices)} options: 2 to {len(LETTERS)} can be lettered")
+    whole = isinstance(gold, int) and not isinstance(gold, bool)
+    if gold is not None and not (whole and 0 <= gold < len(choices)):
+        raise ValueError(f"gold {gold!r}: it is an index into {len(choices)} options, 0 to {len(choices) - 1}")

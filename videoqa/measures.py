@@ -1,0 +1,95 @@
+"""What the numbers of a track mean: its `Measure`, and the measures that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from videoqa.errors import UserError
+from videoqa.scores import Calibration, Scored, Scores, summarize
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the numbers of a track mean."""
+
+    name: str  # in results: "relative", "percent", "accuracy"
+    title: str  # above tables: "Relative score x 100"
+    needs_truth: bool  # divided by what the judge gives the ground truth
+    counted: Callable[[Iterable[Scored]], list[Scored]] = list  # the rows whose mean it is, of the rows that were rated
+    every_row: bool = False  # a row without an answer counts as 0, and so does one without a readable answer
+
+    def compute(
+        self, rows: Iterable[Scored], calibration: Calibration | None, *, key: str, types: Sequence[str]
+    ) -> Scores:
+        """The rows' scores; the calibration counts only where the measure divides by it."""
+        return summarize(self.counted(rows), calibration if self.needs_truth else None, key=key, types=types)
+
+
+def right_in_all(rows: Iterable[Scored]) -> list[Scored]:
+    """One row for each group: 1 where the question was answered rightly in all of its ways, else 0. Without a score
+    where one of its rows has none. Raises UserError for a group that is not whole, or of several clips or types."""
+    return [_one_of(name, group, all(row.score == 1 for row in group)) for name, group in _whole_groups(rows)]
+
+
+def alike_in_all(rows: Iterable[Scored]) -> list[Scored]:
+    """As `right_in_all`: 1 where the same option was chosen in all ways, right or wrong. A row that chose nothing is
+    like no other. Rows that are all right are alike, also where two options have one text."""
+    return [
+        _one_of(
+            name,
+            group,
+            all(row.score == 1 for row in group) or (len({row.choice for row in group}) == 1 and bool(group[0].choice)),
+        )
+        for name, group in _whole_groups(rows)
+    ]
+
+
+def _whole_groups(rows: Iterable[Scored]) -> Iterator[tuple[str, list[Scored]]]:
+    """The rows of each group in the order of their ids, by the groups' names."""
+    groups: dict[str, list[Scored]] = {}
+    for row in sorted(rows, key=lambda row: row.id):
+        if not row.group or row.ways < 1:
+            raise UserError(f"row {row.id!r} belongs to no group of rows that ask one question in several ways")
+        groups.setdefault(row.group, []).append(row)
+    for name, group in sorted(groups.items()):
+        ids = ", ".join(repr(row.id) for row in group)
+        if len({row.id for row in group}) < len(group):
+            raise UserError(f"group {name!r} has a row twice: {ids}")
+        if {row.ways for row in group} != {len(group)}:
+            raise UserError(f"group {name!r} is not whole: it has {len(group)} of {group[0].ways} rows ({ids})")
+        if len({(row.clip, row.type) for row in group}) > 1:
+            raise UserError(f"group {name!r} is of several clips or types: {ids}")
+        yield name, group
+
+
+def _one_of(name: str, group: Sequence[Scored], right: bool) -> Scored:
+    """The group as one row; its status is the first that is not ok."""
+    status = next((row.status for row in group if row.status != "ok"), "ok")
+    known = all(row.score is not None for row in group)
+    return Scored(name, group[0].clip, group[0].type, float(right) if known else None, status)
+
+
+RELATIVE = Measure("relative", "Relative score x 100", needs_truth=True)
+PERCENT = Measure("percent", "Score x 100", needs_truth=False)
+# of rows with score 1 (right) or 0; the scorer gives a reply that it cannot read a 0 and the status "unreadable"
+ACCURACY = Measure("accuracy", "Accuracy x 100", needs_truth=False, every_row=True)
+# MMBench's CircularEval (arXiv 2307.06281): a question counts once, however often its options were moved round
+CIRCULAR = Measure("circular", "CircularEval accuracy x 100", needs_truth=False, counted=right_in_all)
+CONSISTENCY = Measure("consistency", "Consistency x 100", needs_truth=False, counted=alike_in_all)
+
+
+def merged(rows: Sequence[Scored]) -> Scored:
+    """One question that was asked in several arrangements of its options: it has the lowest of their scores, so it is
+    right only if it was right in all. `choice` is the option that was chosen in all of them, "" where there is none."""
+    scores = [row.score for row in rows if row.score is not None]
+    statuses = [row.status for row in rows if row.status != "ok"]
+    choices = {row.choice for row in rows}
+    return Scored(
+        rows[0].group or rows[0].id,
+        rows[0].clip,
+        rows[0].type,
+        min(scores) if len(scores) == len(rows) else None,
+        statuses[0] if statuses else "ok",
+        choice=choices.pop() if len(choices) == 1 else "",
+    )
