@@ -18,11 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from videoqa.answers_file import check_answers, read_answers
 from videoqa.benchmark import Track, track
 from videoqa.ranking import BEST, LIKE_BEST, TOO_FEW_CLIPS, Standing, against_best
 from videoqa.results import Result, read
 from videoqa.scores import Calibration, Scored
-from videoqa.submit import check_answers, content_hash, moment, read_answers
+from videoqa.submit import content_hash, moment
 
 LEAST_MASS = 0.5  # mean probability of the allowed scores, below which a judge does not know what it is asked
 MOST_UNREADABLE = 0.05  # share of verdicts that could not be read

@@ -10,10 +10,11 @@ from typing import Any
 
 from questions import Questions
 
+from videoqa.answers_file import MAX_TEXT, answer_bytes, answer_table, check_answers
 from videoqa.files import record_in
 from videoqa.results import MAX_BYTES, Result, parse
 from videoqa.store import verdict_of
-from videoqa.submit import MAX_TEXT, answer_bytes, answer_table, check_answers, published
+from videoqa.submit import published
 
 MAX_FILES = 3
 MAX_LINES = 100_000  # of one file; a run of 1,807 questions by one judge has 3,614 verdicts

@@ -1,4 +1,4 @@
-"""videoqa/submit.py and parquet_size.py: an answers file from anywhere is bounded before it is made, and what cannot be
+"""videoqa/answers_file.py and parquet_size.py: an answers file from anywhere is bounded before it is made, and what cannot be
 of a run is refused."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.test_results import result as a_result
 from tests.test_submit import bundle
-from videoqa import submit
+from videoqa import answers_file, submit
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.parquet_size import pages
 from videoqa.results import Result, parse
@@ -30,13 +30,13 @@ POOLS: list[pa.MemoryPool] = []  # kept: what was made in a pool must not outliv
 
 def packed(rows: int, **columns: Any) -> dict[str, Any]:
     """The columns of an answers file, empty but for those that are given."""
-    found = {field.name: pa.nulls(rows, field.type) for field in submit._schema()}
+    found = {field.name: pa.nulls(rows, field.type) for field in answers_file.schema()}
     return found | columns
 
 
 def written(columns: dict[str, Any], **options: Any) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(pa.table(columns, schema=submit._schema()), buffer, compression="zstd", **options)
+    pq.write_table(pa.table(columns, schema=answers_file.schema()), buffer, compression="zstd", **options)
     return buffer.getvalue()
 
 
@@ -44,7 +44,7 @@ def shared_text(rows: int, length: int) -> bytes:
     """A file in which every row has the same long text, once in a dictionary."""
     text = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["a" * length]))
     columns = packed(rows)
-    schema = pa.schema([(f.name, text.type if f.name == "prediction" else f.type) for f in submit._schema()])
+    schema = pa.schema([(f.name, text.type if f.name == "prediction" else f.type) for f in answers_file.schema()])
     buffer = io.BytesIO()
     table = pa.table(columns | {"prediction": text}, schema=schema)
     pq.write_table(table, buffer, compression="zstd", store_schema=False, dictionary_pagesize_limit=4 * length)
@@ -68,12 +68,12 @@ def peak(read: Callable[[], Any]) -> int:
 def test_one_long_text_that_all_rows_share_is_not_made_two_thousand_times() -> None:
     content = shared_text(2_000, MB)
     assert len(content) < 10_000, "the file is small; its table would have 2 GB"
-    assert peak(lambda: submit.read_answers(io.BytesIO(content), "bomb")) < 10 * MB
+    assert peak(lambda: answers_file.read_answers(io.BytesIO(content), "bomb")) < 10 * MB
 
 
 def test_a_text_of_a_length_that_is_allowed_still_counts_once_a_row() -> None:
-    content = shared_text(2_000, submit.MAX_TEXT)
-    assert peak(lambda: submit.read_answers(io.BytesIO(content), "bomb")) < 10 * MB
+    content = shared_text(2_000, answers_file.MAX_TEXT)
+    assert peak(lambda: answers_file.read_answers(io.BytesIO(content), "bomb")) < 10 * MB
 
 
 def test_a_page_that_unpacks_to_much_is_not_unpacked_whatever_the_footer_says() -> None:
@@ -94,7 +94,7 @@ def test_a_page_that_unpacks_to_much_is_not_unpacked_whatever_the_footer_says() 
     with pq.ParquetFile(io.BytesIO(forged)) as file:
         assert file.metadata.row_group(0).total_byte_size == 1_000
     for one in (content, forged):
-        assert peak(partial(submit.read_answers, io.BytesIO(one), "bomb")) < 10 * MB
+        assert peak(partial(answers_file.read_answers, io.BytesIO(one), "bomb")) < 10 * MB
 
 
 def test_an_encoding_that_repeats_the_beginning_of_a_text_is_refused() -> None:
@@ -104,7 +104,7 @@ def test_an_encoding_that_repeats_the_beginning_of_a_text_is_refused() -> None:
         column_encoding={"prediction": "DELTA_BYTE_ARRAY"},
     )
     assert len(content) < 5_000
-    assert peak(lambda: submit.read_answers(io.BytesIO(content), "bomb")) < MB
+    assert peak(lambda: answers_file.read_answers(io.BytesIO(content), "bomb")) < MB
 
 
 def test_the_pages_of_a_file_add_up_to_what_its_honest_footer_says() -> None:
@@ -130,7 +130,7 @@ def test_a_damaged_answers_file_is_read_or_refused_in_words(data: st.DataObject)
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, pages - 1))] = data.draw(st.integers(0, 255))
     try:
-        submit.read_answers(io.BytesIO(bytes(content)), "x")
+        answers_file.read_answers(io.BytesIO(bytes(content)), "x")
     except ValueError as error:
         assert str(error).startswith("x: ")
 
@@ -142,7 +142,7 @@ def test_a_size_that_damage_made_a_struct_is_refused() -> None:
             content = bytearray(written(packed(20, id=pa.array([f"id {i}" for i in range(20)]))))
             content[place] = byte
             try:
-                submit.read_answers(io.BytesIO(bytes(content)), "x")
+                answers_file.read_answers(io.BytesIO(bytes(content)), "x")
             except ValueError as error:
                 assert str(error).startswith("x: ")
 
@@ -154,8 +154,8 @@ def test_a_size_that_damage_made_a_struct_is_refused() -> None:
 def sent(judged: Callable[..., Path]) -> tuple[Result, pa.Table]:
     """A result and its answers, which agree."""
     text, answers = bundle(judged())
-    result, table = parse(text, "x"), submit.read_answers(io.BytesIO(answers), "answers")
-    submit.check_answers(table, result, "answers")
+    result, table = parse(text, "x"), answers_file.read_answers(io.BytesIO(answers), "answers")
+    answers_file.check_answers(table, result, "answers")
     return result, table
 
 
@@ -168,7 +168,7 @@ def test_the_ground_truths_scores_must_give_the_calibration(sent: tuple[Result, 
     result, table = sent
     for truths in ([0.5] * len(table), [None] * len(table)):
         with pytest.raises(ValueError, match=r"the ground truths of purpose have mean score|has the score 0\.5"):
-            submit.check_answers(changed(table, "truth_score", truths), result, "answers")
+            answers_file.check_answers(changed(table, "truth_score", truths), result, "answers")
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ def test_a_row_whose_status_and_score_do_not_go_together_is_refused(
     table = changed(table, "status", [status, *table["status"].to_pylist()[1:]])
     table = changed(table, "score", [score, *table["score"].to_pylist()[1:]])
     with pytest.raises(ValueError) as caught:
-        submit.check_answers(table, result, "answers")
+        answers_file.check_answers(table, result, "answers")
     assert str(caught.value).startswith("answers: row ") and reason in str(caught.value)
 
 
 def test_an_unreadable_reply_has_no_score_or_the_zero_of_the_authors_script(sent: tuple[Result, pa.Table]) -> None:
     result, table = sent
     line = table.to_pylist()[0] | {"status": "unreadable"}
-    assert [submit._fault(line | {"score": score}, TYPES, result) for score in (None, 0.0)] == ["", ""]
+    assert [answers_file._fault(line | {"score": score}, TYPES, result) for score in (None, 0.0)] == ["", ""]
 
 
 def test_more_rows_than_the_data_have_are_refused(sent: tuple[Result, pa.Table]) -> None:
@@ -204,16 +204,16 @@ def test_more_rows_than_the_data_have_are_refused(sent: tuple[Result, pa.Table])
     line = dict.fromkeys(table.column_names) | {"clip": "c", "type": "purpose", "status": "", "score": 10.0}
     extra = pa.Table.from_pylist([line | {"id": f"extra {i}"} for i in range(500)], schema=table.schema)
     with pytest.raises(ValueError, match="560 rows, but the result's data have 60"):
-        submit.check_answers(pa.concat_tables([table, extra]), result, "answers")
+        answers_file.check_answers(pa.concat_tables([table, extra]), result, "answers")
     with pytest.raises(ValueError, match="an id comes more than once"):
-        submit.check_answers(changed(table, "id", ["x"] * len(table)), result, "answers")
+        answers_file.check_answers(changed(table, "id", ["x"] * len(table)), result, "answers")
 
 
 def test_a_number_of_empty_answers_that_is_not_the_results_is_refused(sent: tuple[Result, pa.Table]) -> None:
     result, table = sent
     statuses = ["empty_prediction", *table["status"].to_pylist()[1:]]
     with pytest.raises(ValueError, match="purpose has empty 1, the result file says 0"):
-        submit.check_answers(changed(table, "status", statuses), result, "answers")
+        answers_file.check_answers(changed(table, "status", statuses), result, "answers")
 
 
 # -- dates ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""videoqa/reading/choices.py and choices.py: which option a reply chose, and that nothing is taken from one that does not say."""
+"""videoqa/reading/choices.py and choices.py: which option a reply chose, and that nothing is taken from one that does
+not say."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ import easg_bench
 from tests.hub_server import HubServer
 from tests.test_results import result as a_result
 from tests.test_submit import bundle
-from videoqa import submit
+from videoqa import answers_file, submit
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse
 
@@ -505,7 +505,7 @@ def test_answers_of_a_run_in_two_stages_are_shown(tmp_path: Path, judged: Callab
     data, table = json.loads(text), pq.read_table(io.BytesIO(answers))
     table = table.filter(pc.is_in(table["type"], pa.array(["before", "after"])))
     result = parse(json.dumps(data | {"prompt": "two-stage", "kind": "two-stage"}).encode(), "x")
-    (tmp_path / "answers.parquet").write_bytes(submit.answer_bytes(table))
+    (tmp_path / "answers.parquet").write_bytes(answers_file.answer_bytes(table))
     entry = leaderboard.Entry(result, "hash", tmp_path / "answers.parquet")
     shown = {row["type"] for row in asked.rows.values() if len(asked.answers(row, [entry]))}
     assert shown == {"before", "after"}

@@ -17,7 +17,7 @@ import easg_bench
 from tests.test_judge_check import OURS, ROWS, probes
 from tests.test_results import lighteval, text
 from tests.test_results import result as a_result
-from videoqa import judge_check, rating, report, results
+from videoqa import judge_check, rating, report, results, tables
 from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.files import write_json
@@ -173,9 +173,9 @@ def cells(table: Any) -> dict[str, list[str]]:
 
 def test_each_line_of_the_table_says_what_stands_in_front_of_it() -> None:
     one = numbered()
-    table = cells(report.table([one]))
+    table = cells(tables.table([one]))
     summaries = [one.column(name) for name in EASG.columns]
-    assert [cell.replace(report.MARK, "") for cell in table[one.label]] == [
+    assert [cell.replace(tables.MARK, "") for cell in table[one.label]] == [
         f"{s.value:.2f}\n({s.interval[0]:.1f}-{s.interval[1]:.1f})" for s in summaries if s and s.interval
     ]
     assert table["scored"][:-1] == [str(s.n_scored) for s in summaries[:-1] if s]
@@ -187,7 +187,7 @@ def test_each_line_of_the_table_says_what_stands_in_front_of_it() -> None:
 
 def test_each_column_of_the_csv_holds_its_own_field() -> None:
     one = numbered()
-    for line in csv.DictReader(io.StringIO(report.to_csv([one]))):
+    for line in csv.DictReader(io.StringIO(tables.to_csv([one]))):
         summary = one.column(line["type"])
         assert summary is not None and summary.interval is not None and summary.mean_interval is not None
         for name in ("n", "n_scored", "unreadable", "empty", "errors", "clusters", "mean", "standard_error", "value"):
@@ -204,11 +204,11 @@ def test_each_column_of_the_csv_holds_its_own_field() -> None:
 
 def test_a_type_that_is_missing_is_a_dash_in_every_table() -> None:
     one = parse(text(a_result(scores={"before": [4.0, 7.0]})), "x")
-    table = cells(report.table([one]))
+    table = cells(tables.table([one]))
     at = EASG.columns.index("purpose")
     assert [table[name][at] for name in (one.label, "scored", "mean")] == ["-", "-", "-"]
-    assert " & - & " in report.latex([one])
-    assert "| - |" in report.markdown([one])
+    assert " & - & " in tables.latex([one])
+    assert "| - |" in tables.markdown([one])
 
 
 def test_the_zeros_of_the_scripts_reading_are_among_the_unreadable(judged: Make) -> None:
@@ -409,7 +409,7 @@ def test_in_latex_each_run_stands_below_its_own_kind() -> None:
         ("org/c", "language-only", "blind"),
     ]
     every = [parse(text(a_result(name, kind=kind, prompt=prompt)), "x") for name, kind, prompt in kinds]
-    lines = [line for line in report.latex(every).splitlines() if not line.startswith("%")]
+    lines = [line for line in tables.latex(every).splitlines() if not line.startswith("%")]
     assert lines[0].startswith(r"\begin{tabular}{lcccccc")
     starts = [line.split(" (")[0] for line in lines if line.startswith(("org", r"\multicolumn"))]
     assert [start.split("textit")[-1] for start in starts] == [

@@ -1,4 +1,5 @@
-"""videoqa/report.py: its numbers are those of scores.json, to the last digit, and no text of others is markup."""
+"""videoqa/tables.py and report.py: their numbers are those of scores.json, to the last digit, and no text of others is
+markup."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import pytest
 
 import easg_bench
 from tests.test_results import result as a_result
-from videoqa import report
+from videoqa import report, tables
 from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.commands import main
@@ -140,7 +141,7 @@ def results() -> list[Result]:
 
 
 def test_latex_has_a_block_for_each_kind_and_the_best_in_bold() -> None:
-    text = report.latex(results())
+    text = tables.latex(results())
     assert r"\textit{language-only}" in text and r"\textit{video}" in text
     assert r"org/video\_100\% (frames) & \textbf{93.75}" in text
     assert r"org/a\_b (narrations) & 70.83" in text
@@ -148,14 +149,14 @@ def test_latex_has_a_block_for_each_kind_and_the_best_in_bold() -> None:
 
 
 def test_markdown_escapes_what_would_break_a_table() -> None:
-    text = report.markdown([parse(json.dumps(a_result("a|b <script> `c`")).encode(), "x")])
+    text = tables.markdown([parse(json.dumps(a_result("a|b <script> `c`")).encode(), "x")])
     assert r"a\|b \<script\> \`c\`" in text
     assert len(text.splitlines()[0].split("|")) == 11
 
 
 def test_csv_has_every_digit_and_no_formula() -> None:
     (one,) = [parse(json.dumps(a_result("=1+1", {t: [1 / 3 + 3, 2 / 3 + 5] for t in TYPES})).encode(), "x")]
-    lines = list(csv.DictReader(io.StringIO(report.to_csv([one]))))
+    lines = list(csv.DictReader(io.StringIO(tables.to_csv([one]))))
     assert [line["type"] for line in lines] == [*TYPES, "Avg."]
     assert [float(line["value"]) for line in lines] == [s.value for s in map(one.column, EASG.columns) if s]
     assert lines[0]["model"] == "'=1+1"
@@ -193,15 +194,15 @@ def terminal(results: list[Result]) -> str:
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=200)
-    console.print(report.table(results))
+    console.print(tables.table(results))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_n_of_all_rows_stands_beside_the_average_everywhere() -> None:
     results = parsed(a_result("org/whole"), partial())
-    for text in (terminal(results), report.markdown(results), report.latex(results)):
+    for text in (terminal(results), tables.markdown(results), tables.latex(results)):
         assert "15 of 15" in text and "15 of 1,807" in text
-    rows = list(csv.DictReader(io.StringIO(report.to_csv(results))))
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(results))))
     assert {row["model"]: (row["n_scored"], row["rows"]) for row in rows if row["type"] == "Avg."} == {
         "org/whole": ("15", "15"),
         "org/partial": ("15", "1807"),
@@ -213,16 +214,16 @@ def test_a_partial_run_is_marked_and_said_and_never_the_best() -> None:
     results = parsed(whole, lacking)
     average = f"{lacking['avg']['value']:.2f}"
     assert f"{average}*" in terminal(results)
-    assert report.notes(results) == [
+    assert tables.notes(results) == [
         "* org/partial (narrations) is partial: 15 of 1,807 rows have a score (1,792 rows without an answer)"
     ]
-    text = report.markdown(results)
+    text = tables.markdown(results)
     assert rf"{average}\*" in text and r"\* org/partial (narrations) is partial: 15 of 1,807 rows" in text
     assert r"\* org/whole" not in text
-    text = report.latex(results)
+    text = tables.latex(results)
     assert f"{average}$^{{*}}$" in text and r"$^{*}$ org/partial (narrations) is partial" in text
     assert rf"\textbf{{{whole['avg']['value']:.2f}}}" in text and rf"\textbf{{{average}" not in text
-    rows = list(csv.DictReader(io.StringIO(report.to_csv(results))))
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(results))))
     assert {row["model"]: row["partial"] for row in rows} == {
         "org/whole": "",
         "org/partial": "1,792 rows without an answer",
@@ -264,20 +265,20 @@ def test_two_judges_of_one_run_are_told_apart_everywhere(judged: Callable[..., P
     judge = first["judge"] | {"key": key, "model": "org/other", "settings": {"engine": "server", "can_force": True}}
     second = a_result(scorer=key, judge=judge)
     results = parsed(first, second)
-    assert report.labels(results) == [
+    assert tables.labels(results) == [
         "org/model (narrations), judge org/judge",
         "org/model (narrations), judge org/other",
     ]
-    text = report.latex(results)
+    text = tables.latex(results)
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
     assert "can_force True, engine server" in text and "True server" not in text
-    text = report.markdown(results)
+    text = tables.markdown(results)
     assert text.count("| Model |") == 2 and "org/judge (dist greedy" in text and "org/other (dist greedy" in text
     assert "cannot be compared" in text
 
 
 def test_results_that_nothing_tells_apart_are_numbered() -> None:
-    assert report.labels(parsed(a_result(), a_result())) == [
+    assert tables.labels(parsed(a_result(), a_result())) == [
         "org/model (narrations), number 1",
         "org/model (narrations), number 2",
     ]
@@ -286,7 +287,7 @@ def test_results_that_nothing_tells_apart_are_numbered() -> None:
 def test_judges_that_differ_in_what_has_no_name_have_their_keys_hash() -> None:
     keys = [f"judge bfloat16, paper seed {seed}, easg" for seed in (1, 2)]
     results = parsed(*(a_result(scorer=key, judge=a_result()["judge"] | {"key": key}) for key in keys))
-    assert len(set(report.labels(results))) == 2 and "number" not in "".join(report.labels(results))
+    assert len(set(tables.labels(results))) == 2 and "number" not in "".join(tables.labels(results))
 
 
 def test_the_frames_are_part_of_the_name() -> None:
@@ -311,7 +312,7 @@ def test_what_needs_no_judge_stands_in_terminal_and_page(judged: Callable[..., P
     folder = judged("org/a", say=lambda text: "pick cup")
     data = json.loads((folder / "scores.json").read_text())
     (one,) = [read(folder / "scores.json")]
-    rows = {name: means for _, name, means in report.extras_rows([one, one])}
+    rows = {name: means for _, name, means in tables.extras_rows([one, one])}
     assert list(rows) == ["exact", "f1", "verb", "relation", "object"]
     by_type = data["extras"]["match_f1"]
     assert rows["f1"] == [by_type[t]["mean"] for t in (*TYPES, "all")]

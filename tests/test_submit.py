@@ -20,7 +20,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 import easg_bench
 from tests.hub_server import HubServer
 from tests.test_results import result as a_result
-from videoqa import submit
+from videoqa import answers_file, submit
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse, read
 from videoqa.runs import Run
@@ -42,8 +42,8 @@ def bundle(folder: Path) -> tuple[bytes, bytes]:
     run, result = Run(folder), read(folder / "scores.json")
     rows = list(easg_bench.load(run.config["data"]))
     key = result.scorer
-    table = submit.answer_table(rows, run.answers(), run.verdicts(key, "answer"), run.verdicts(key, "truth"))
-    return submit.published(result.model_dump(mode="json")), submit.answer_bytes(table)
+    table = answers_file.answer_table(rows, run.answers(), run.verdicts(key, "answer"), run.verdicts(key, "truth"))
+    return submit.published(result.model_dump(mode="json")), answers_file.answer_bytes(table)
 
 
 def test_a_submission_is_one_pull_request_with_result_and_answers(hub: HubServer, judged: Callable[..., Path]) -> None:
@@ -118,7 +118,7 @@ def test_an_empty_name_is_no_repo(judged: Callable[..., Path]) -> None:
 
 def test_half_a_surrogate_pair_in_an_answer_can_be_published(judged: Callable[..., Path]) -> None:
     text, answers = bundle(judged(say=lambda question: "a \ud83d cup"))
-    assert submit.read_answers(io.BytesIO(answers))["prediction"][0].as_py() == "a ? cup"
+    assert answers_file.read_answers(io.BytesIO(answers))["prediction"][0].as_py() == "a ? cup"
     assert submit.plan(HfApi(), ".", [(text, answers)]).files
 
 
@@ -169,39 +169,40 @@ def test_a_model_name_makes_no_path_of_its_own(model: str) -> None:
 
 def test_answers_that_do_not_give_the_result_are_refused(judged: Callable[..., Path]) -> None:
     text, answers = bundle(judged())
-    table = submit.read_answers(io.BytesIO(answers), "answers")
-    submit.check_answers(table, parse(text, "x"), "answers")
+    table = answers_file.read_answers(io.BytesIO(answers), "answers")
+    answers_file.check_answers(table, parse(text, "x"), "answers")
     scores = [9.5, *table["score"].to_pylist()[1:]]
     forged = table.set_column(table.column_names.index("score"), "score", pa.array(scores, pa.float64()))
     with pytest.raises(ValueError, match="answers: purpose has 10 answers of mean"):
-        submit.check_answers(forged, parse(text, "x"), "answers")
+        answers_file.check_answers(forged, parse(text, "x"), "answers")
 
 
 def test_an_answers_file_that_unpacks_to_much_is_refused_before_it_is_read() -> None:
-    rows = submit.MAX_ROWS + 1
-    table = pa.table({field.name: pa.nulls(rows, field.type) for field in submit._schema()}, schema=submit._schema())
+    rows = answers_file.MAX_ROWS + 1
+    schema = answers_file.schema()
+    table = pa.table({field.name: pa.nulls(rows, field.type) for field in schema}, schema=schema)
     with pytest.raises(ValueError, match="bomb: 20,001 rows"):
-        submit.read_answers(io.BytesIO(submit.answer_bytes(table)), "bomb")
-    few = {field.name: pa.array([None] * 1000, field.type) for field in submit._schema()}
+        answers_file.read_answers(io.BytesIO(answers_file.answer_bytes(table)), "bomb")
+    few = {field.name: pa.array([None] * 1000, field.type) for field in schema}
     few["prediction"] = pa.array([f"{i}" + "a" * 60_000 for i in range(1000)])
     buffer = io.BytesIO()
-    pq.write_table(pa.table(few, schema=submit._schema()), buffer, compression="zstd", use_dictionary=False)
+    pq.write_table(pa.table(few, schema=schema), buffer, compression="zstd", use_dictionary=False)
     assert len(buffer.getvalue()) < 1_000_000
     with pytest.raises(ValueError, match="bomb: 1,000 rows of 6"):
-        submit.read_answers(buffer, "bomb")
+        answers_file.read_answers(buffer, "bomb")
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" * 100, b"PK\x03\x04"])
 def test_what_is_no_parquet_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="no parquet file that can be read"):
-        submit.read_answers(io.BytesIO(content), "x")
+        answers_file.read_answers(io.BytesIO(content), "x")
 
 
 def test_another_table_is_refused_with_the_columns_that_are_expected() -> None:
     buffer = io.BytesIO()
     pq.write_table(pa.table({"id": ["a"]}), buffer)
     with pytest.raises(ValueError, match="the columns of an answers file are id"):
-        submit.read_answers(buffer, "x")
+        answers_file.read_answers(buffer, "x")
 
 
 def test_the_card_is_read_back_by_the_hub_library_with_every_digit() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from videoqa import comparison, results
+from videoqa import answers_file, comparison, results, tables
 from videoqa import report as reports
 from videoqa import submit as submission
 from videoqa.benchmark import track
@@ -39,7 +39,7 @@ def report(
         write_text(html, reports.html(views, list(rows.values())))
         print(html)
     elif form != "table":
-        formats = {"markdown": reports.markdown, "latex": reports.latex, "csv": reports.to_csv}
+        formats = {"markdown": tables.markdown, "latex": tables.latex, "csv": tables.to_csv}
         print(formats[form]([one for _, one in read]), end="")
     else:
         _print_tables(read)
@@ -47,25 +47,25 @@ def report(
 
 def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
     every = [one for _, one in read]
-    second = reports.track_of(every).beside
-    for of_group in reports.grouped(every).values():
+    second = tables.track_of(every).beside
+    for of_group in tables.grouped(every).values():
         for path, one in read:
             if one in of_group:
                 frames = f", frames {one.frames}" if one.frames else ""
                 print(f"{path.parent}: prompt {one.prompt}{frames}, {one.coverage} rows have a score")
-        for line in reports.about(of_group):
+        for line in tables.about(of_group):
             print(f"  {line}")
         for one in of_group:
             for line in _remarks(one):
                 print(f"  {line}")
-        console().print(reports.table(of_group))
-        for line in reports.notes(of_group):
+        console().print(tables.table(of_group))
+        for line in tables.notes(of_group):
             print(line)
         if any(one.prompt == second[-1] for one in of_group if second):
-            console().print(reports.beside(of_group))
-    if (extras := reports.extras_table(every)) is not None:
+            console().print(tables.beside(of_group))
+    if (extras := tables.extras_table(every)) is not None:
         console().print(extras)
-    if len(reports.grouped(every)) > 1:
+    if len(tables.grouped(every)) > 1:
         print("These are several judges or data sets: their scores cannot be compared.")
 
 
@@ -95,15 +95,15 @@ def submit(
 
     bundles: list[tuple[bytes, bytes | None]] = []
     every = [one for path in results.files(run_folder) for one in read_each(path)]
-    if (lacking := reports.notes(every)) and not partial:
+    if (lacking := tables.notes(every)) and not partial:
         raise UserError(f"{run_folder}: " + "; ".join(lacking) + ". Finish the run, or submit it with --partial")
     for one in every:
         answers = None
         if run_folder.is_dir():
             run, key = Run(run_folder), one.scorer
             of_answer, of_truth = run.verdicts(key, "answer"), run.verdicts(key, "truth")
-            table = submission.answer_table(rows_of(run), run.answers(), of_answer, of_truth)
-            answers = submission.answer_bytes(table)
+            table = answers_file.answer_table(rows_of(run), run.answers(), of_answer, of_truth)
+            answers = answers_file.answer_bytes(table)
         bundles.append((submission.published(one.model_dump(mode="json")), answers))
     api = HfApi()
     planned = submission.plan(api, to, bundles)
