@@ -1,5 +1,5 @@
-"""videoqa/answers_file.py and parquet_size.py: an answers file from anywhere is bounded before it is made, and what cannot be
-of a run is refused."""
+"""videoqa/answers_file.py and parquet_size.py: an answers file from anywhere is bounded before it is made, and what
+cannot be of a run is refused."""
 
 from __future__ import annotations
 

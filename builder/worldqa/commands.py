@@ -31,32 +31,30 @@ def build(
     """Build the dataset repo from a folder in the form of the public copy, whose rotations have to be complete."""
     from builder import repo
     from builder.worldqa import card
-    from videoqa.benchmarks.worldqa import data
-    from videoqa.errors import UserError
+    from builder.worldqa.files import GENERATION, MC, MC_PPL, files_of
+    from builder.worldqa.questions import read
+    from videoqa.benchmarks.worldqa.data import CHOICE, OPEN, features
 
     repo.check_place(out)  # before the work, not after it
-    try:
-        questions = data.read(source, notes)
-        if not questions.open:
-            raise BuildError(f"{source}: has no rows of {data.GENERATION}, the open-ended questions")
-        paths = [path for config in (data.GENERATION, data.MC, data.MC_PPL) for path in data.files_of(source, config)]
-    except UserError as error:
-        raise BuildError(str(error)) from error
+    questions = read(source, notes)
+    if not questions.open:
+        raise BuildError(f"{source}: has no rows of {GENERATION}, the open-ended questions")
+    paths = [path for config in (GENERATION, MC, MC_PPL) for path in files_of(source, config)]
     with repo.replaced(out) as fresh:
         files, sizes = {}, {}
-        for config, rows in ((data.OPEN, questions.open), (data.CHOICE, questions.choice)):
+        for config, rows in ((OPEN, questions.open), (CHOICE, questions.choice)):
             if rows:
-                table = repo.Table(fresh, config, data.features())
+                table = repo.Table(fresh, config, features())
                 table.add(rows)
                 sizes[config] = table.close()
                 files[config] = table.path.relative_to(fresh).as_posix()
         sources = [*paths, *([notes] if notes else [])]
         (fresh / "README.md").write_text(card.text(files, sizes, sources, source), encoding="utf-8")
     videos = {row["video"] for row in questions.open}
-    typer.echo(f"{data.OPEN}: {len(questions.open):,} questions on {len(videos):,} videos")
+    typer.echo(f"{OPEN}: {len(questions.open):,} questions on {len(videos):,} videos")
     options = Counter(len(row["choices"]) for row in questions.choice)
     counts = ", ".join(f"{n:,} with {count} options" for count, n in sorted(options.items(), reverse=True))
-    typer.echo(f"{data.CHOICE}: {len(questions.choice):,} questions{f' ({counts})' if counts else ''}")
+    typer.echo(f"{CHOICE}: {len(questions.choice):,} questions{f' ({counts})' if counts else ''}")
     if questions.alone:
-        typer.echo(f"{len(questions.alone)} of them are not in {data.GENERATION}, {questions.alone[0]} the first")
+        typer.echo(f"{len(questions.alone)} of them are not in {GENERATION}, {questions.alone[0]} the first")
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")

@@ -2,7 +2,7 @@
 
 The open-ended questions are a track: a judge compares the key points of an answer with those of the ground truth and
 gives 0, 0.3, 0.5 or 1; the score is their mean x 100. The judge rates the ground truth too, so that one sees what it
-gives a right answer, but nothing is divided by that. Multiple choice is read (data.py) and not yet a track.
+gives a right answer, but nothing is divided by that. The builder reads multiple choice as well; it is not yet a track.
 """
 
 from __future__ import annotations
