@@ -26,11 +26,11 @@ from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse
 
 pytest.importorskip("gradio", reason="the extra `space` is not installed")
-app = pytest.importorskip("app")
 charts = pytest.importorskip("charts")
 columns = pytest.importorskip("columns")
 leaderboard = pytest.importorskip("leaderboard")
 questions = pytest.importorskip("questions")
+views = pytest.importorskip("views")
 
 
 @pytest.fixture
@@ -340,7 +340,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Any:
     )
     every = {**tracks(), "toy": made}
     monkeypatch.setattr(benchmark, "tracks", lambda: every)
-    monkeypatch.setattr(app, "tracks", lambda: every)
+    monkeypatch.setattr(views, "tracks", lambda: every)
     return made
 
 
@@ -375,7 +375,7 @@ def test_results_of_two_tracks_are_never_in_one_ranking(board: Path, toy: Any) -
 def test_a_track_of_one_number_has_one_column_and_a_chooser(board: Path, toy: Any) -> None:
     put(board, toy_result())
     put(board, a_result("org/other"))
-    page = app.App(leaderboard.Results(str(board), every=3600), "somewhere/toy-data")
+    page = views.App(leaderboard.Results(str(board), every=3600), "somewhere/toy-data")
     assert page.names() == ["easg-bench", "toy"]
     chooser, group, *_ = page.start("toy")
     assert chooser["visible"] and chooser["value"] == "toy" and len(group["choices"]) == 1
@@ -387,7 +387,7 @@ def test_a_track_of_one_number_has_one_column_and_a_chooser(board: Path, toy: An
 
 
 def test_the_choices_of_a_question_are_shown_with_the_right_one(board: Path, toy: Any) -> None:
-    page = app.App(leaderboard.Results(str(board), every=3600), "somewhere/toy-data")
+    page = views.App(leaderboard.Results(str(board), every=3600), "somewhere/toy-data")
     assert page.names() == ["toy"] and not page.start(None)[0]["visible"]
     text = page.question("toy", "q1")[0]
     assert '<li dir="auto">a saw</li><li dir="auto" class=gold>a &lt;i&gt;plane&lt;/i&gt; (right)</li>' in text
@@ -525,7 +525,7 @@ def test_the_demos_results_are_of_the_demos_questions(demo_data: Path) -> None:
     from videoqa.rows import revision
 
     now = revision(list(easg_bench.load(demo_data)))
-    board = leaderboard.load(Path(app.DEMO))
+    board = leaderboard.load(Path(views.DEMO))
     assert not board.refused and {e.result.data.revision for e in board.entries} == {now}
 
 
@@ -535,7 +535,7 @@ def test_the_demos_results_are_of_the_demos_questions(demo_data: Path) -> None:
 @pytest.fixture
 def page(tmp_path: Path, demo_data: Path) -> Any:
     (tmp_path / "empty").mkdir(exist_ok=True)
-    return app.App(leaderboard.Results(str(tmp_path / "empty"), every=3600), str(demo_data))
+    return views.App(leaderboard.Results(str(tmp_path / "empty"), every=3600), str(demo_data))
 
 
 def upload(page: Any, *files: Path) -> str:
@@ -606,9 +606,9 @@ def test_an_upload_is_sent_once_by_the_code_of_submit(
     folder = judged()
     (tmp_path / "empty").mkdir()
     with HubServer({"org/results": {}}) as hub:
-        monkeypatch.setattr(app, "_api", lambda: HfApi(endpoint=hub.url, token="hf_none"))
+        monkeypatch.setattr(views, "_api", lambda: HfApi(endpoint=hub.url, token="hf_none"))
         results = leaderboard.Results(str(tmp_path / "empty"), every=3600)
-        page = app.App(results, str(demo_data), submit_to="org/results")
+        page = views.App(results, str(demo_data), submit_to="org/results")
         _, _, todo, _, checked = page.check([str(folder / "scores.json")])
         assert "One pull request on the dataset org/results" in todo and not hub.pulls["org/results"]
         assert "discussions/1" in page.send(checked)[0]

@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "tasks": {"videoqa", "tasks"},
     "space": {"easg_bench", "videoqa", "space"},
 }
+LINES = 400  # of a file; a longer one has a seam where it can be split
 HEAVY = {"torch", "transformers", "vllm", "datasets", "av", "openai"}
 # What may import `datasets` at its top: imported itself only where rows are loaded
 READS_DATASETS = re.compile(r"videoqa/dataset\.py|videoqa/benchmarks/\w+/data\.py")
@@ -131,6 +132,11 @@ def test_the_core_knows_no_paper(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "videoqa").glob("*.j2")), ids=name)
 def test_the_templates_know_no_paper(path: Path) -> None:
     assert not PAPERS_WORDS.search(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_no_file_is_too_long_to_be_read_at_once(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LINES
 
 
 def test_the_command_line_keeps_every_command_and_option() -> None:
