@@ -21,9 +21,14 @@ from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
-import charts
-import columns
-import gradio as gr
+try:
+    import charts
+    import columns
+    import gradio as gr
+except ImportError as error:
+    from videoqa.extras import advice
+
+    raise SystemExit(advice(error) or f"{error}") from error
 from leaderboard import Board, Entry, Group, Results, lines
 from questions import MOST, Questions
 from upload import MAX_FILES, read_upload
