@@ -21,9 +21,11 @@ from typer.core import TyperGroup
 
 import builder
 from builder.errors import BuildError
+from videoqa.errors import UserError
+from videoqa.extras import advice
 
 UNPREFIXED = "easg"  # its commands were there before there were other benchmarks
-EXTRA = ("lemminflect", "matplotlib")  # libraries of the extra `builder`
+EXTRA = ("lemminflect", "matplotlib", "json_repair")  # libraries of the extra `builder`
 
 
 class OneLine(TyperGroup):
@@ -32,9 +34,13 @@ class OneLine(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (BuildError, OSError) as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(2) from None
+        except (BuildError, UserError, OSError) as error:
+            line = str(error)
+        except ImportError as error:
+            if (line := advice(error) or "") == "":
+                raise
+        typer.echo(f"error: {line}", err=True)
+        raise typer.Exit(2) from None
 
 
 def main() -> None:

@@ -19,11 +19,16 @@ from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
-import columns
-import gradio as gr
+try:
+    import columns
+    import gradio as gr
+    from views import DEMO, App, published
+except ImportError as error:
+    from videoqa.extras import advice
+
+    raise SystemExit(advice(error) or f"{error}") from error
 from leaderboard import Results
 from upload import MAX_FILES
-from views import DEMO, App, published
 
 from videoqa.benchmark import track
 

@@ -159,8 +159,8 @@ def test_every_source_is_fetched_and_the_rubric_is_made(site: Site, folder: Path
     sampling = rubric.sampling
     assert (sampling.temperature, sampling.top_p, sampling.seed, sampling.max_new_tokens) == (0.5, 0.8, 7, 99)
     assert "licence" in said
-    for command in ("read-notebook", "spans", "build"):
-        assert f"python -m builder {command}" in said
+    for command in ("builder read-notebook", "builder spans", "build"):
+        assert f"easg-bench {command}" in said
 
 
 def test_what_is_there_and_right_is_not_fetched_again(site: Site, folder: Path) -> None:

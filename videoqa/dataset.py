@@ -16,7 +16,7 @@ from datasets.exceptions import DatasetsError
 from videoqa.errors import UserError
 from videoqa.rows import HUB_NAME
 
-PLACES = "--data FOLDER, a folder that `python -m builder build` wrote, or --data ORG/NAME, a dataset on the Hub"
+PLACES = "--data FOLDER, a folder that `easg-bench build` wrote, or --data ORG/NAME, a dataset on the Hub"
 
 FEATURES = Features(
     {

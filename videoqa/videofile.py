@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from videoqa.errors import UserError
+from videoqa.extras import advice
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame, VideoStream
@@ -41,7 +42,7 @@ class VideoFile:
         try:
             import av
         except ImportError as error:
-            raise UserError("reading videos needs PyAV and Pillow: pip install 'easg-bench[video]'") from error
+            raise UserError(advice(error) or str(error)) from error
         self.av = av
         self.path = path
         self.deadline = time.monotonic() + limit_s

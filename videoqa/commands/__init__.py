@@ -1,5 +1,6 @@
 """`easg-bench`: run | answer | judge | report | submit | card | compare | merge | videos | judge-check | rejudge |
-lighteval | show | import-answers, and the commands that a benchmark brings along (EASG-Bench: fetch, export-answers).
+lighteval | show | import-answers | build | builder, and the commands that a benchmark brings along (EASG-Bench: fetch,
+export-answers).
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -17,8 +18,9 @@ import typer
 
 from videoqa.benchmark import tracks
 from videoqa.errors import UserError
+from videoqa.extras import advice
 
-GROUPS = ("ask", "results", "data", "check", "hosts")  # modules here, in the order of the help
+GROUPS = ("ask", "results", "data", "check", "hosts", "build")  # modules here, in the order of the help
 
 
 def command_line() -> typer.Typer:
@@ -47,6 +49,11 @@ def main() -> None:
         command_line()()
     except (UserError, OSError) as error:
         print(f"easg-bench: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ImportError as error:
+        if (line := advice(error)) is None:
+            raise
+        print(f"easg-bench: {line}", file=sys.stderr)
         sys.exit(2)
     except Exception as error:
         import httpx

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from videoqa.errors import UserError
+from videoqa.extras import advice
 
 Message = dict[str, Any]  # {"role": "system" | "user" | "assistant", "content": str or a list of parts}
 Conversation = Sequence[Message]
@@ -113,7 +114,6 @@ SECRET_VALUE = re.compile(
 )
 # Characters that nobody sees in a name, beside those that `isprintable` knows
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
-EXTRAS = {"torch": "local", "transformers": "local", "accelerate": "local", "vllm": "vllm"}  # package: our extra
 
 
 def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_size: int = 8) -> Engine:
@@ -160,12 +160,9 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
         _check_options(kind, made, places, options)
         engine: Engine = made(*places, **{**local, **options})
     except ImportError as error:
-        missing = next((e.name for e in (error, error.__cause__) if isinstance(e, ImportError) and e.name), "")
-        if (extra := EXTRAS.get(missing.partition(".")[0])) is None:
+        if (line := advice(error)) is None:
             raise
-        raise UserError(
-            f"the {kind} engine needs the package {missing.partition('.')[0]}: pip install 'easg-bench[{extra}]'"
-        ) from error
+        raise UserError(line) from error
     return engine
 
 

@@ -14,6 +14,7 @@ import copy
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,8 @@ class TransformersEngine:
             raise UserError(f"batch_size {batch_size}: at least 1")
         if dtype not in ("float32", "bfloat16", "float16"):
             raise UserError(f"dtype {dtype!r}: allowed are auto, float32, bfloat16, float16")
+        if gpu and device == "auto" and find_spec("accelerate") is None:
+            raise ModuleNotFoundError("No module named 'accelerate'", name="accelerate")  # spreads a model over GPUs
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
             config = AutoConfig.from_pretrained(model)

@@ -158,11 +158,11 @@ def _next(folder: Path) -> list[str]:
     """The commands that are still to be run to build the dataset."""
     commands = []
     if not all((folder / name).exists() for name in VOTES):
-        commands.append(f"  python -m builder read-notebook {folder / NOTEBOOK}")
+        commands.append(f"  easg-bench builder read-notebook {folder / NOTEBOOK}")
     if not (folder / SPANS).exists():
-        commands.append(f"  python -m builder spans --source {folder}")
+        commands.append(f"  easg-bench builder spans --source {folder}")
     return [
         *commands,
-        f"  python -m builder build --source {folder} --out build/easg-bench",
+        f"  easg-bench build --source {folder} --out build/easg-bench",
         "  easg-bench run --data build/easg-bench --rubric paper --model MODEL --judge JUDGE",
     ]
