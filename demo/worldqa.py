@@ -1,5 +1,5 @@
 """Twelve questions on four short videos in the form of WorldQA's public copy, with notes: all of it made up for the
-demo, text only. `python -m demo.worldqa build/worldqa-demo` writes
+demo; demo/worldqa_videos.py makes the videos. `python -m demo.worldqa build/worldqa-copy` writes
 
     Generation.jsonl, MC.jsonl, MC_PPL.jsonl    as the copy's configs
     notes.json                                  knowledge types, reasoning steps, events
