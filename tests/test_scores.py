@@ -644,6 +644,22 @@ def test_pairing_finds_a_difference_that_two_intervals_hide() -> None:
     assert result.avg.p_value < 0.001
 
 
+def test_the_interval_of_a_difference_below_0_reaches_to_both_sides_of_it() -> None:
+    """The lowest gap, -4, is lowest in relation to the lowest truth, 5: it is no limit at -4 / 9."""
+    truth = Calibration.of("judge", rows_of("direct", *[[5], [9]] * 10), types=TYPES)
+    difference = compare(rows_of("direct", *[[1]] * 20), rows_of("direct", *[[5]] * 20), truth, truth).avg
+    low, high = known(difference.interval)
+    assert difference.difference == pytest.approx(-100 * 4 / 7)
+    assert low < difference.difference < high
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_ground_truth_that_was_given_nothing_has_no_relative_score_and_no_warning() -> None:
+    nothing = Calibration.of("judge", rows_of("direct", *[[0]] * 6), types=TYPES)
+    avg = summarize(rows_of("direct", *[[0, 5]] * 6), nothing, key="judge").avg
+    assert (avg.mean, avg.value, avg.interval) == (2.5, None, None)
+
+
 def test_only_rows_that_both_runs_scored_are_compared_and_the_others_are_counted() -> None:
     a = [*rows_of("direct", [9, None, 5], [7, 7]), Scored("a only", "clip9", "after", 10)]
     b = [*rows_of("direct", [8, 4, 5], [None, 6]), Scored("b 1", "clip9", "after", 1), Scored("b 2", "x", "after", 1)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from videoqa.errors import UserError
 from videoqa.intervals import estimates
-from videoqa.scores import Calibration, Scored, clips_of, each_once, limits_of, sums_of, truth_limits, truth_sums
+from videoqa.scores import Calibration, Scored, clips_of, each_once, limits_of, sums_of, truth_sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +103,7 @@ def compare(
     part_a, part_b = (np.vstack([part, part.mean(axis=0)]) for part in (total_a * unit, total_b * unit))
     gaps = [replace(x, score=x.score - y.score) for x, y in paired if x.score is not None and y.score is not None]
     differences = [float(a.sum() - b.sum()) for a, b in zip(part_a, part_b, strict=True)]
-    limits = 100 * limits_of(gaps, present) / truth_limits(calibration_a, present)
+    limits = 100 * limits_of(gaps, present, calibration_a)
     sums = (100 * (total_a - total_b), count, *truth_sums(calibration_a, present, clips))
     of_differences = estimates(differences, sums, limits)
     binary = calibration_a is None and {row.score for pair in paired for row in pair} <= {0, 1}
