@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 import builder
 from builder.errors import BuildError
+from videoqa.errors import UserError
 
 UNPREFIXED = "easg"  # its commands were there before there were other benchmarks
 EXTRA = ("lemminflect", "matplotlib")  # libraries of the extra `builder`
@@ -32,7 +33,7 @@ class OneLine(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (BuildError, OSError) as error:
+        except (BuildError, UserError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
 

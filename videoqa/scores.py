@@ -189,8 +189,8 @@ def truth_sums(
 
 
 def limits_of(rows: Iterable[Scored], types: Sequence[str], calibration: Calibration | None = None) -> np.ndarray:
-    """The lowest and the highest score of each type, (types, 2); with a calibration divided by the highest and the lowest
-    score of the ground truth. Not finite where there is no limit, for that is 0 or not known."""
+    """The lowest and the highest score of each type, (types, 2); with a calibration divided by the ground truth's own
+    lowest and highest. Not finite where there is no limit, for these are 0 or not known."""
     import numpy as np
 
     scores: dict[str, list[float]] = {name: [] for name in types}

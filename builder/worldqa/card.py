@@ -14,10 +14,10 @@ NOTES = {
 }
 
 
-MADE = (
-    "Nothing is changed but the form. The builder was written from the schema of the public copy, without a row of it at\n"
-    "hand. The paper counts 1,007 questions, of which 851 were released: scores on these stand in no column with the paper's."
-)
+MADE = """
+Nothing is changed but the form. The builder was written from the schema of the public copy, without a row of it at
+hand. The paper counts 1,007 questions, of which 851 were released: scores on these stand in no column with the paper's.
+"""
 CARD = Card(
     name="WorldQA open-ended questions",
     tasks=("video-text-to-text", "question-answering", "multiple-choice"),
@@ -50,4 +50,4 @@ def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[P
     named = {
         path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name: path for path in sources
     }
-    return CARD.text({"default": files[OPEN], **files}, sizes, named, MADE)
+    return CARD.text({"default": files[OPEN], **files}, sizes, named, MADE.strip())
