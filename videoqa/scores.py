@@ -156,6 +156,14 @@ def each_once(rows: Iterable[Scored], types: Collection[str]) -> list[Scored]:
     return checked
 
 
+def scale_of(calibration: Calibration | None, types: Sequence[str], key: str) -> Mapping[str, float]:
+    """What the scores of each type are divided by. Raises UserError where the calibration has nothing for one."""
+    scale = dict.fromkeys(types, 1.0) if calibration is None else calibration.means
+    if without := [name for name in types if not scale.get(name)]:
+        raise UserError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {key})")
+    return scale
+
+
 def clips_of(*groups: Iterable[Scored]) -> list[str]:
     return sorted({row.clip for rows in groups for row in rows})
 
