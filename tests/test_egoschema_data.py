@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.benchmarks.egoschema.data import DataError, check_same, hub_rows, read, read_json, rows
+from videoqa.benchmarks.egoschema.data import check_same, hub_rows, read, rows
+from videoqa.errors import UserError
+from videoqa.json_files import read_json
 from videoqa.rows import Question
 
 Json = Any
@@ -91,7 +93,7 @@ def test_a_hub_copy_gives_the_official_rows() -> None:
 @pytest.mark.parametrize("answer", [5, -1, True, False, "3", 3.0, None, [3]])
 def test_an_answer_that_is_no_index_is_named(answer: Json) -> None:
     with pytest.raises(
-        DataError, match=r"^subset_answers.json: two: the answer is .*; it is a whole number from 0 to 4$"
+        UserError, match=r"^subset_answers.json: two: the answer is .*; it is a whole number from 0 to 4$"
     ):
         rows(questions(), {"one": 4, "two": answer}, spans())
 
@@ -114,7 +116,7 @@ def test_an_answer_that_is_no_index_is_named(answer: Json) -> None:
 def test_a_fault_of_a_question_is_named(spoil: Callable[[Json], object], message: str) -> None:
     data = questions()
     spoil(data)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(UserError) as caught:
         rows(data, {}, spans())
     assert str(caught.value) == f"questions.json: {message}"
 
@@ -122,11 +124,11 @@ def test_a_fault_of_a_question_is_named(spoil: Callable[[Json], object], message
 def test_all_faults_are_named_at_once_and_very_many_are_counted() -> None:
     data = questions()
     data[0]["option 0"], data[2]["question"] = "", 7
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(UserError) as caught:
         rows(data, {}, spans())
     assert str(caught.value) == "questions.json: row 0: 'option 0' is empty; row 2: 'question' is 7"
     bare = [{"q_uid": uid, "question": "Why?"} for uid in spans()]
-    with pytest.raises(DataError, match=r"row 1: 'option 4' is missing; and 10 more$"):
+    with pytest.raises(UserError, match=r"row 1: 'option 4' is missing; and 10 more$"):
         rows(bare, {}, spans())
 
 
@@ -134,7 +136,7 @@ def test_all_faults_are_named_at_once_and_very_many_are_counted() -> None:
     "span", [None, {}, {"video_uid": "v", "starting_sec": 1}, {"video_uid": "", "starting_sec": 0, "ending_sec": 1}]
 )
 def test_a_span_without_its_parts_is_named(span: Json) -> None:
-    with pytest.raises(DataError, match=r"^uid_to_ego4d.json: one: "):
+    with pytest.raises(UserError, match=r"^uid_to_ego4d.json: one: "):
         rows(questions(), {}, {**spans(), "one": span})
 
 
@@ -142,7 +144,7 @@ def test_a_span_without_its_parts_is_named(span: Json) -> None:
     ("start", "end"), [("0", 1), (True, 2), (5, 5), (6, 5), (-1, 5), (float("nan"), 5), (0, float("inf"))]
 )
 def test_a_span_that_is_none_is_named(start: Json, end: Json) -> None:
-    with pytest.raises(DataError, match=r"^uid_to_ego4d.json: one: "):
+    with pytest.raises(UserError, match=r"^uid_to_ego4d.json: one: "):
         rows(questions(), {}, {**spans(), "one": {"video_uid": "v", "starting_sec": start, "ending_sec": end}})
 
 
@@ -150,7 +152,7 @@ def test_a_span_that_is_none_is_named(start: Json, end: Json) -> None:
 def test_a_file_of_another_form_is_named(place: int) -> None:
     parts: list[Any] = [questions(), {}, spans()]
     parts[place] = {} if place == 0 else []
-    with pytest.raises(DataError, match=r"json: holds (an object|a list of 0)"):
+    with pytest.raises(UserError, match=r"json: holds (an object|a list of 0)"):
         rows(*parts)
 
 
@@ -178,16 +180,16 @@ def test_a_file_of_another_form_is_named(place: int) -> None:
 def test_a_fault_of_a_hub_row_is_named(spoil: Callable[[Json], object], message: str) -> None:
     data = hub()
     spoil(data)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(UserError) as caught:
         hub_rows(data, spans(), "Subset")
     assert str(caught.value).startswith(f"config Subset: {message}")
 
 
 def test_only_the_subset_has_answers() -> None:
-    with pytest.raises(DataError, match=r"config MC: row 0: answer is '0'; this config withholds it"):
+    with pytest.raises(UserError, match=r"config MC: row 0: answer is '0'; this config withholds it"):
         hub_rows(hub(), spans(), "MC")
     with pytest.raises(
-        DataError, match="config 'mc': the configs of the Hub copies are GENERATION, MC, MC_PPL, Subset"
+        UserError, match="config 'mc': the configs of the Hub copies are GENERATION, MC, MC_PPL, Subset"
     ):
         hub_rows(hub(), spans(), "mc")
 
@@ -205,16 +207,16 @@ def test_files_of_another_option_order_are_never_mixed() -> None:
     theirs[1]["choices"] = theirs[1]["choices"][::-1]
     theirs[0]["gold"] = 1
     theirs[2]["question"] = "Why?"
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(UserError) as caught:
         check_same(ours, theirs, "a and b")
     assert str(caught.value) == (
         "a and b: one has the answers 0 and 1; two has its options in another order; three has another question"
     )
-    with pytest.raises(DataError, match="three is only in the first"):
+    with pytest.raises(UserError, match="three is only in the first"):
         check_same(ours, ours[:2], "a and b")
     theirs = copy.deepcopy(ours)
     theirs[0]["choices"][0] = "else"
-    with pytest.raises(DataError, match="one has other options"):
+    with pytest.raises(UserError, match="one has other options"):
         check_same(ours, theirs, "a and b")
 
 
@@ -240,37 +242,37 @@ def test_a_folder_gives_the_configs_that_it_has_files_for(save: Callable[..., Pa
 
 def test_files_of_a_folder_that_disagree_are_named(save: Callable[..., Path]) -> None:
     folder = save(questions=questions(), subset_answers={"one": 3, "four": 1}, uid_to_ego4d=spans())
-    with pytest.raises(DataError, match=r"subset_answers.json: four is no question of questions.json"):
+    with pytest.raises(UserError, match=r"subset_answers.json: four is no question of questions.json"):
         read(folder)
     save(subset_answers={"one": 3}, questions_subset=questions()[:2])
-    with pytest.raises(DataError, match=r"subset_answers.json: two, of questions_subset.json, has no answer"):
+    with pytest.raises(UserError, match=r"subset_answers.json: two, of questions_subset.json, has no answer"):
         read(folder)
     moved = questions()[:1]
     moved[0]["option 0"], moved[0]["option 1"] = moved[0]["option 1"], moved[0]["option 0"]
     save(questions_subset=moved)
     with pytest.raises(
-        DataError, match=r"questions_subset.json and questions.json: one has its options in another order"
+        UserError, match=r"questions_subset.json and questions.json: one has its options in another order"
     ):
         read(folder)
 
 
 def test_a_key_that_comes_twice_is_named(save: Callable[..., Path]) -> None:
     folder = save(questions=questions(), subset_answers='{"one": 3, "one": 2}', uid_to_ego4d=spans())
-    with pytest.raises(DataError, match=r"subset_answers.json: one comes twice"):
+    with pytest.raises(UserError, match=r"subset_answers.json: one comes twice"):
         read(folder)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"one": NaN}', "\ufeff{}"])
 def test_a_file_that_is_no_json_is_named(text: str, save: Callable[..., Path]) -> None:
-    with pytest.raises(DataError, match=r"odd.json: "):
+    with pytest.raises(UserError, match=r"odd.json: "):
         read_json(save(odd=text) / "odd.json")
 
 
 def test_a_folder_without_the_files_is_named(save: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"subset_answers.json: cannot be read: No such file"):
+    with pytest.raises(UserError, match=r"subset_answers.json: cannot be read: No such file"):
         read(tmp_path)
     save(subset_answers={}, uid_to_ego4d={})
-    with pytest.raises(DataError, match=r"neither questions.json nor questions_subset.json is there"):
+    with pytest.raises(UserError, match=r"neither questions.json nor questions_subset.json is there"):
         read(tmp_path)
 
 
@@ -292,7 +294,7 @@ def test_junk_is_a_data_error(data: Json, answers: Json, where: Json) -> None:
     for parts in [*attempts, (questions(), answers, spans())]:
         try:
             rows(*parts)
-        except DataError:
+        except UserError:
             continue
 
 

@@ -41,7 +41,6 @@ summarize = functools.partial(scores.summarize, types=TYPES)
 compare = functools.partial(comparison.compare, key="judge", types=TYPES)
 calibration_of = functools.partial(Calibration.of, types=TYPES)
 ONES = Calibration("judge", dict.fromkeys(TYPES, 1.0))
-OTHER = Calibration("other judge", dict.fromkeys(TYPES, 1.0))
 T = TypeVar("T")
 
 
@@ -280,7 +279,7 @@ def test_clips_of_which_two_hold_most_rows_say_less_than_ten_alike() -> None:
 def test_fewer_clips_than_the_bound_have_an_error_and_no_interval(clips: int) -> None:
     rows = rows_of("direct", *([4, 6 + clip % 2] for clip in range(clips)))
     direct = summarize(rows, ONES, key="judge").by_type["direct"]
-    difference = compare(rows, [dataclasses.replace(row, score=5) for row in rows], ONES, ONES).by_type["direct"]
+    difference = compare(rows, [dataclasses.replace(row, score=5) for row in rows], ONES).by_type["direct"]
     assert direct.standard_error is not None
     for interval in (direct.interval, direct.mean_interval, difference.interval):
         assert (interval is not None) == (clips >= intervals.FEWEST_CLIPS)
@@ -536,7 +535,7 @@ def test_accuracy_is_never_above_consistency(groups: list[list[tuple[float | Non
 def test_the_same_rows_give_the_same_numbers() -> None:
     calibration = calibration_of("judge", simulated(3))
     assert summarize(simulated(4), calibration, key="judge") == summarize(simulated(4), calibration, key="judge")
-    assert compare(simulated(4), simulated(5), calibration, calibration) == compare(
+    assert compare(simulated(4), simulated(5), calibration) == compare(
         simulated(4), simulated(5), calibration, calibration
     )
 
@@ -596,7 +595,7 @@ def test_a_run_that_is_better_everywhere_wins() -> None:
     a = simulated(6)
     b = [dataclasses.replace(row, score=known(row.score) - 1) for row in a]
     calibration = Calibration("judge", dict.fromkeys(TYPES, 5.0))
-    result = compare(a, b, calibration, calibration)
+    result = compare(a, b, calibration)
     assert list(result.by_type) == [name for name in TYPES if name not in result.types_missing]
     for difference in [*result.by_type.values(), result.avg]:
         assert difference.difference == pytest.approx(20)
@@ -607,7 +606,7 @@ def test_a_run_that_is_better_everywhere_wins() -> None:
 
 def test_swapping_the_runs_only_changes_the_sign() -> None:
     a, b, calibration = simulated(7), simulated(8), calibration_of("judge", simulated(9))
-    there, back = compare(a, b, calibration, calibration), compare(b, a, calibration, calibration)
+    there, back = compare(a, b, calibration), compare(b, a, calibration)
     for name in there.by_type:
         one, two = there.by_type[name], back.by_type[name]
         assert (one.a, one.b, one.p_value, one.n) == (two.b, two.a, two.p_value, two.n)
@@ -618,36 +617,52 @@ def test_swapping_the_runs_only_changes_the_sign() -> None:
 
 def test_a_run_against_itself_shows_no_difference() -> None:
     rows = simulated(7)
-    avg = compare(rows, rows, ONES, ONES).avg
+    avg = compare(rows, rows, ONES).avg
     assert (avg.difference, avg.interval, avg.p_value) == (0, (0, 0), 1)
 
 
 def test_few_clips_are_swapped_in_all_ways() -> None:
     a, b = rows_of("direct", [9], [8], [7]), rows_of("direct", [1], [2], [3])
-    direct = compare(a, b, ONES, ONES).by_type["direct"]
+    direct = compare(a, b, ONES).by_type["direct"]
     assert direct.p_value == pytest.approx(2 / 2**3), "of the 8 swaps two are as far apart as these"
     assert (direct.n, direct.clusters) == (3, 3)
 
 
 def test_one_clip_can_prove_nothing() -> None:
-    direct = compare(rows_of("direct", [9, 9, 9]), rows_of("direct", [1, 1, 1]), ONES, ONES).by_type["direct"]
+    direct = compare(rows_of("direct", [9, 9, 9]), rows_of("direct", [1, 1, 1]), ONES).by_type["direct"]
     assert (direct.difference, direct.interval, direct.p_value) == (pytest.approx(800), None, 1)
 
 
 def test_pairing_finds_a_difference_that_two_intervals_hide() -> None:
     a = simulated(10)
     b = [dataclasses.replace(row, score=known(row.score) - 0.2 - i % 3 / 10) for i, row in enumerate(a)]
-    result = compare(a, b, ONES, ONES)
+    result = compare(a, b, ONES)
     (low_a, _), (_, high_b) = (known(summarize(rows, ONES, key="judge").avg.interval) for rows in (a, b))
     assert low_a < high_b
     assert known(result.avg.interval)[0] > 0
     assert result.avg.p_value < 0.001
 
 
+def test_the_interval_of_a_difference_below_0_reaches_to_both_sides_of_it() -> None:
+    """The lowest gap, -4, is lowest in relation to the lowest truth, 5: it is no limit at -4 / 9."""
+    truth = Calibration.of("judge", rows_of("direct", *[[5], [9]] * 10), types=TYPES)
+    difference = compare(rows_of("direct", *[[1]] * 20), rows_of("direct", *[[5]] * 20), truth).avg
+    low, high = known(difference.interval)
+    assert difference.difference == pytest.approx(-100 * 4 / 7)
+    assert low < difference.difference < high
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_ground_truth_that_was_given_nothing_has_no_relative_score_and_no_warning() -> None:
+    nothing = Calibration.of("judge", rows_of("direct", *[[0]] * 6), types=TYPES)
+    avg = summarize(rows_of("direct", *[[0, 5]] * 6), nothing, key="judge").avg
+    assert (avg.mean, avg.value, avg.interval) == (2.5, None, None)
+
+
 def test_only_rows_that_both_runs_scored_are_compared_and_the_others_are_counted() -> None:
     a = [*rows_of("direct", [9, None, 5], [7, 7]), Scored("a only", "clip9", "after", 10)]
     b = [*rows_of("direct", [8, 4, 5], [None, 6]), Scored("b 1", "clip9", "after", 1), Scored("b 2", "x", "after", 1)]
-    result = compare(a, b, ONES, ONES)
+    result = compare(a, b, ONES)
     assert (result.only_a, result.only_b, result.unscored) == (1, 2, 2)
     direct = result.by_type["direct"]
     assert (direct.n, direct.a, direct.b) == (3, pytest.approx(700), pytest.approx(1900 / 3))
@@ -657,19 +672,19 @@ def test_only_rows_that_both_runs_scored_are_compared_and_the_others_are_counted
 def test_mcnemars_test_counts_the_rows_that_only_one_run_has_right() -> None:
     a = right_or_wrong(*[[1]] * 9, [0], *[[1]] * 5)
     b = right_or_wrong(*[[0]] * 9, [1], *[[1]] * 5)
-    avg = comparison.compare(a, b, None, None, key="letters", types=("mc",)).avg
+    avg = comparison.compare(a, b, None, key="letters", types=("mc",)).avg
     assert avg.mcnemar == pytest.approx(2 * (1 + 10) / 2**10), "9 of 10 or more, and as much on the other side"
     assert avg.difference == pytest.approx(100 * 8 / 15)
-    same = comparison.compare(a, a, None, None, key="letters", types=("mc",))
+    same = comparison.compare(a, a, None, key="letters", types=("mc",))
     assert (same.avg.mcnemar, same.by_type["mc"].mcnemar) == (1, 1)
 
 
 def test_mcnemars_test_is_for_right_and_wrong_rows_only() -> None:
     a = right_or_wrong([1], [0], [1])
     half = [dataclasses.replace(row, score=0.5) for row in a]
-    assert comparison.compare(a, half, None, None, key="letters", types=("mc",)).avg.mcnemar is None
+    assert comparison.compare(a, half, None, key="letters", types=("mc",)).avg.mcnemar is None
     ones = Calibration("letters", {"mc": 1.0})
-    assert comparison.compare(a, a, ones, ones, key="letters", types=("mc",)).avg.mcnemar is None
+    assert comparison.compare(a, a, ones, key="letters", types=("mc",)).avg.mcnemar is None
 
 
 def test_p_values_are_about_uniform_where_there_is_no_difference() -> None:
@@ -677,7 +692,6 @@ def test_p_values_are_about_uniform_where_there_is_no_difference() -> None:
         compare(
             simulated(seed, clips=15, types=("direct",)),
             simulated(seed + 1000, clips=15, types=("direct",)),
-            ONES,
             ONES,
         )
         .by_type["direct"]
@@ -691,16 +705,14 @@ def test_p_values_are_about_uniform_where_there_is_no_difference() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda a, b: (a, b, ONES, OTHER), r"(?s)not judged alike.*a: judge.*b: other judge"),
-        (lambda a, b: (a, b, ONES, Calibration("judge", {"direct": 2.0})), "two different calibrations.*'judge'"),
-        (lambda a, b: (a, [Scored("z", "c", "direct", 1)], ONES, ONES), "no id in common: a has 2 rows.*b has 1"),
-        (lambda a, b: (a, [], ONES, ONES), r"no id in common: .* b has 0 \(none\)"),
-        (lambda a, b: (a, [dataclasses.replace(b[0], clip="x")], ONES, ONES), "not the same row in both.*clip 'x'"),
-        (lambda a, b: (a, [dataclasses.replace(b[0], score=None)], ONES, ONES), "none of the 1 rows"),
-        (lambda a, b: (a, b, *[Calibration("judge", {"after": 7.0})] * 2), "no mean above 0 for: direct"),
-        (lambda a, b: (a, [*b, b[0]], ONES, ONES), "comes more than once"),
+        (lambda a, b: (a, [Scored("z", "c", "direct", 1)], ONES), "no id in common: a has 2 rows.*b has 1"),
+        (lambda a, b: (a, [], ONES), r"no id in common: .* b has 0 \(none\)"),
+        (lambda a, b: (a, [dataclasses.replace(b[0], clip="x")], ONES), "not the same row in both.*clip 'x'"),
+        (lambda a, b: (a, [dataclasses.replace(b[0], score=None)], ONES), "none of the 1 rows"),
+        (lambda a, b: (a, b, Calibration("judge", {"after": 7.0})), "no mean above 0 for: direct"),
+        (lambda a, b: (a, [*b, b[0]], ONES), "comes more than once"),
     ],
-    ids=["judges", "calibrations", "ids", "empty run", "clips", "unreadable", "no mean", "double id"],
+    ids=["ids", "empty run", "clips", "unreadable", "no mean", "double id"],
 )
 def test_runs_that_cannot_be_compared_are_an_error(change: Callable, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -731,7 +743,7 @@ def test_of_two_runs_the_p_value_against_the_best_is_that_of_their_comparison() 
     for clips in (8, 30):
         runs = board(3, 2, clips, lower=0.4)
         (a, b), standings = runs.values(), against_best(runs, ONES)
-        avg = compare(a, b, ONES, ONES).avg
+        avg = compare(a, b, ONES).avg
         assert standings["run 00"] == ranking.Standing(ranking.BEST, 0, None, clips)
         assert standings["run 01"].behind == pytest.approx(avg.difference)
         assert standings["run 01"].p_value == pytest.approx(avg.p_value, abs=0.02 if clips > 14 else 1e-9)
@@ -745,7 +757,7 @@ def test_of_20_equal_runs_none_is_called_lower_on_more_than_one_board_of_20() ->
     ]
     assert sum(wrong) <= 5, "more than 5 of 40 has a chance of 1% where the chance of each is 5%"
     lonely = [
-        min(compare(runs["run 00"], other, ONES, ONES).avg.p_value for other in list(runs.values())[1:]) < 0.05
+        min(compare(runs["run 00"], other, ONES).avg.p_value for other in list(runs.values())[1:]) < 0.05
         for runs in (board(seed, 20) for seed in range(3))
     ]
     assert any(lonely), "there is something to correct"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from videoqa.errors import UserError
 from videoqa.intervals import estimates
-from videoqa.scores import Calibration, Scored, clips_of, each_once, limits_of, sums_of, truth_limits, truth_sums
+from videoqa.scores import Calibration, Scored, clips_of, each_once, limits_of, scale_of, sums_of, truth_sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,66 +47,44 @@ class Comparison:
 def compare(
     rows_a: Iterable[Scored],
     rows_b: Iterable[Scored],
-    calibration_a: Calibration | None,
-    calibration_b: Calibration | None,
+    calibration: Calibration | None,
     *,
     key: str,
     types: Sequence[str],
 ) -> Comparison:
-    """Paired difference of two runs per type and for the Avg., A minus B, with 95% interval and p-value.
+    """Paired difference of two runs per type and for the Avg., A minus B, with 95% interval and p-value. One judge has
+    rated both, so there is one calibration.
 
     The interval is that of the mean difference of the rows, clustered by clip as in `summarize`; the p-value is of a
     permutation test that swaps the two runs clip by clip (all swaps where there are few clips, `FLIPS` random ones
     else). Rows with scores 0 and 1 also get McNemar's test, which knows no clips: it is for comparison with tools that
     use it.
 
-    Raises ValueError when the runs were not judged alike (keys, or calibrations of one key that differ), when an id
-    means two different rows, when no row was scored in both, and when the calibration lacks a type of these rows.
+    Raises UserError when an id means two different rows, when no row was scored in both, and when the calibration lacks
+    a type of these rows.
     """
     import numpy as np
 
-    if calibration_a is not None and calibration_b is not None:
-        if calibration_a.key != calibration_b.key:
-            raise UserError(
-                f"the two runs were not judged alike:\n  a: {calibration_a.key}\n  b: {calibration_b.key}\n"
-                "Judge the answers of one of them again with the other's judge."
-            )
-        if calibration_a != calibration_b:
-            raise UserError(f"two different calibrations have the key {calibration_a.key!r}: score both runs with one")
     a, b = ({row.id: row for row in each_once(rows, types)} for rows in (rows_a, rows_b))
-    common = [name for name in a if name in b]
-    if not common:
-        raise UserError(
-            f"the two runs have no id in common: a has {len(a)} rows ({_some(a)}), b has {len(b)} ({_some(b)})"
-        )
-    pairs = [(a[name], b[name]) for name in common]
-    for x, y in pairs:
-        if (x.clip, x.type) != (y.clip, y.type):
-            raise UserError(
-                f"id {x.id!r} is not the same row in both runs: "
-                f"a has clip {x.clip!r}, type {x.type!r}; b has clip {y.clip!r}, type {y.type!r}"
-            )
-    paired = [(x, y) for x, y in pairs if x.score is not None and y.score is not None]
+    common = _common(a, b)
+    paired = [(x, y) for x, y in common if x.score is not None and y.score is not None]
     if not paired:
         raise UserError(f"none of the {len(common)} rows that both runs have was scored in both")
     mine, theirs = [x for x, _ in paired], [y for _, y in paired]
     kinds = {row.type for row in mine}
     present = [name for name in types if name in kinds]
-    scale = dict.fromkeys(present, 1.0) if calibration_a is None else calibration_a.means
-    if without := [name for name in present if not scale.get(name)]:
-        raise UserError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {key})")
-
-    clips = clips_of(mine, calibration_a.rows if calibration_a else ())
+    scale = scale_of(calibration, present, key)
+    clips = clips_of(mine, calibration.rows if calibration else ())
     (total_a, count), (total_b, _) = sums_of(mine, present, clips), sums_of(theirs, present, clips)
     # A relative score is a sum over clips; these are the clips' parts, and the Avg.'s below them: (types + 1, clips)
     unit = np.array([[100 / scale[name]] for name in present]) / count.sum(axis=1, keepdims=True)
     part_a, part_b = (np.vstack([part, part.mean(axis=0)]) for part in (total_a * unit, total_b * unit))
     gaps = [replace(x, score=x.score - y.score) for x, y in paired if x.score is not None and y.score is not None]
     differences = [float(a.sum() - b.sum()) for a, b in zip(part_a, part_b, strict=True)]
-    limits = 100 * limits_of(gaps, present) / truth_limits(calibration_a, present)
-    sums = (100 * (total_a - total_b), count, *truth_sums(calibration_a, present, clips))
+    limits = 100 * limits_of(gaps, present, calibration)
+    sums = (100 * (total_a - total_b), count, *truth_sums(calibration, present, clips))
     of_differences = estimates(differences, sums, limits)
-    binary = calibration_a is None and {row.score for pair in paired for row in pair} <= {0, 1}
+    binary = calibration is None and {row.score for pair in paired for row in pair} <= {0, 1}
     count = np.vstack([count, count.sum(axis=0)])
     by_type = [
         Difference(
@@ -130,6 +108,22 @@ def compare(
         only_b=len(b) - len(common),
         unscored=len(common) - len(paired),
     )
+
+
+def _common(a: Mapping[str, Scored], b: Mapping[str, Scored]) -> list[tuple[Scored, Scored]]:
+    """The rows of both runs, by id."""
+    pairs = [(row, b[name]) for name, row in a.items() if name in b]
+    if not pairs:
+        raise UserError(
+            f"the two runs have no id in common: a has {len(a)} rows ({_some(a)}), b has {len(b)} ({_some(b)})"
+        )
+    for x, y in pairs:
+        if (x.clip, x.type) != (y.clip, y.type):
+            raise UserError(
+                f"id {x.id!r} is not the same row in both runs: "
+                f"a has clip {x.clip!r}, type {x.type!r}; b has clip {y.clip!r}, type {y.type!r}"
+            )
+    return pairs
 
 
 def _p_value(parts: np.ndarray) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from videoqa.errors import UserError
 from videoqa.scores import Calibration, Scored, Scores, summarize
@@ -29,24 +29,37 @@ class Measure:
 def right_in_all(rows: Iterable[Scored]) -> list[Scored]:
     """One row for each group: 1 where the question was answered rightly in all of its ways, else 0. Without a score
     where one of its rows has none. Raises UserError for a group that is not whole, or of several clips or types."""
-    return [_one_of(name, group, all(row.score == 1 for row in group)) for name, group in _whole_groups(rows)]
+    return [merged(group) for group in _whole_groups(rows)]
 
 
 def alike_in_all(rows: Iterable[Scored]) -> list[Scored]:
     """As `right_in_all`: 1 where the same option was chosen in all ways, right or wrong. A row that chose nothing is
     like no other. Rows that are all right are alike, also where two options have one text."""
     return [
-        _one_of(
-            name,
-            group,
-            all(row.score == 1 for row in group) or (len({row.choice for row in group}) == 1 and bool(group[0].choice)),
-        )
-        for name, group in _whole_groups(rows)
+        replace(one, score=None if one.score is None else float(one.score == 1 or bool(one.choice)))
+        for one in right_in_all(rows)
     ]
 
 
-def _whole_groups(rows: Iterable[Scored]) -> Iterator[tuple[str, list[Scored]]]:
-    """The rows of each group in the order of their ids, by the groups' names."""
+def merged(rows: Sequence[Scored]) -> Scored:
+    """One question that was asked in several ways, as one row: it has the lowest of their scores, so it is right only
+    if it was right in all; its status is the first that is not ok. `choice` is the option that was chosen in all of
+    them, "" where there is none."""
+    first = rows[0]
+    scores = [row.score for row in rows if row.score is not None]
+    choices = {row.choice for row in rows}
+    return Scored(
+        first.group or first.id,
+        first.clip,
+        first.type,
+        min(scores) if len(scores) == len(rows) else None,
+        next((row.status for row in rows if row.status != "ok"), "ok"),
+        choice=first.choice if len(choices) == 1 else "",
+    )
+
+
+def _whole_groups(rows: Iterable[Scored]) -> Iterator[list[Scored]]:
+    """The rows of each group in the order of their ids, in the order of the groups' names."""
     groups: dict[str, list[Scored]] = {}
     for row in sorted(rows, key=lambda row: row.id):
         if not row.group or row.ways < 1:
@@ -60,14 +73,7 @@ def _whole_groups(rows: Iterable[Scored]) -> Iterator[tuple[str, list[Scored]]]:
             raise UserError(f"group {name!r} is not whole: it has {len(group)} of {group[0].ways} rows ({ids})")
         if len({(row.clip, row.type) for row in group}) > 1:
             raise UserError(f"group {name!r} is of several clips or types: {ids}")
-        yield name, group
-
-
-def _one_of(name: str, group: Sequence[Scored], right: bool) -> Scored:
-    """The group as one row; its status is the first that is not ok."""
-    status = next((row.status for row in group if row.status != "ok"), "ok")
-    known = all(row.score is not None for row in group)
-    return Scored(name, group[0].clip, group[0].type, float(right) if known else None, status)
+        yield group
 
 
 RELATIVE = Measure("relative", "Relative score x 100", needs_truth=True)
@@ -77,19 +83,3 @@ ACCURACY = Measure("accuracy", "Accuracy x 100", needs_truth=False, every_row=Tr
 # MMBench's CircularEval (arXiv 2307.06281): a question counts once, however often its options were moved round
 CIRCULAR = Measure("circular", "CircularEval accuracy x 100", needs_truth=False, counted=right_in_all)
 CONSISTENCY = Measure("consistency", "Consistency x 100", needs_truth=False, counted=alike_in_all)
-
-
-def merged(rows: Sequence[Scored]) -> Scored:
-    """One question that was asked in several arrangements of its options: it has the lowest of their scores, so it is
-    right only if it was right in all. `choice` is the option that was chosen in all of them, "" where there is none."""
-    scores = [row.score for row in rows if row.score is not None]
-    statuses = [row.status for row in rows if row.status != "ok"]
-    choices = {row.choice for row in rows}
-    return Scored(
-        rows[0].group or rows[0].id,
-        rows[0].clip,
-        rows[0].type,
-        min(scores) if len(scores) == len(rows) else None,
-        statuses[0] if statuses else "ok",
-        choice=choices.pop() if len(choices) == 1 else "",
-    )

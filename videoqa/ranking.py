@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from videoqa.comparison import FLIPS, SEED
 from videoqa.errors import UserError
-from videoqa.scores import Calibration, Scored, clips_of, each_once, sums_of
+from videoqa.scores import Calibration, Scored, clips_of, each_once, scale_of, sums_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,9 +60,7 @@ def against_best(
                 )
     kinds = {row.type for row in same.values()}
     present = [name for name in types if name in kinds]
-    scale = dict.fromkeys(present, 1.0) if calibration is None else calibration.means
-    if without := [name for name in present if not scale.get(name)]:
-        raise UserError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {key})")
+    scale = scale_of(calibration, present, key)
     whole = [name for name, rows in checked.items() if rows and {row.type for row in rows} == kinds]
     clips = clips_of(*(checked[name] for name in whole))
     if not whole:

@@ -93,7 +93,7 @@ def difference(a: View, b: View, rows: Sequence[Row]) -> Comparison | str:
     scale = calibration(of_track, key, rows, a.truths)
     try:
         mine, theirs = scored(rows, a.verdicts), scored(rows, b.verdicts)
-        return compare(mine, theirs, scale, scale, key=key, types=of_track.types)
+        return compare(mine, theirs, scale, key=key, types=of_track.types)
     except UserError as error:
         return str(error)
 

@@ -122,16 +122,15 @@ def summarize(rows: Iterable[Scored], calibration: Calibration | None, *, key: s
     clips = clips_of(checked, calibration.rows if calibration else ())
     sums = sums_of(checked, present, clips)
     means: list[float | None] = [float(total.sum() / count.sum()) for total, count in zip(*sums, strict=True)]
-    limits = limits_of(checked, present)
     binary = calibration is None and {row.score for row in checked} <= {0, 1, None}
-    of_means = estimates([*means, _mean(means)], sums, limits, binary)
+    of_means = estimates([*means, _mean(means)], sums, limits_of(checked, present), binary)
     if calibration is None:
         of_values = [estimate.times(100) for estimate in of_means]
     else:
         scale = [calibration.means.get(name) for name in present]
         values = [100 * mean / of if mean is not None and of else None for mean, of in zip(means, scale, strict=True)]
         truth = truth_sums(calibration, present, clips)
-        limits = 100 * limits / truth_limits(calibration, present)
+        limits = 100 * limits_of(checked, present, calibration)
         of_values = estimates([*values, _mean(values)], (100 * sums[0], sums[1], *truth), limits)
     by_type = {}
     for name in types:
@@ -155,6 +154,14 @@ def each_once(rows: Iterable[Scored], types: Collection[str]) -> list[Scored]:
         if row.id == following.id:
             raise UserError(f"row id {row.id!r} comes more than once: each row counts once")
     return checked
+
+
+def scale_of(calibration: Calibration | None, types: Sequence[str], key: str) -> Mapping[str, float]:
+    """What the scores of each type are divided by. Raises UserError where the calibration has nothing for one."""
+    scale = dict.fromkeys(types, 1.0) if calibration is None else calibration.means
+    if without := [name for name in types if not scale.get(name)]:
+        raise UserError(f"the calibration has no mean above 0 for: {', '.join(without)} (key: {key})")
+    return scale
 
 
 def clips_of(*groups: Iterable[Scored]) -> list[str]:
@@ -189,28 +196,26 @@ def truth_sums(
     return np.repeat(means[:, None], len(clips), axis=1), np.ones((len(types), len(clips)))
 
 
-def limits_of(rows: Iterable[Scored], types: Sequence[str]) -> np.ndarray:
-    """The lowest and the highest score of each type, (types, 2)."""
+def limits_of(rows: Iterable[Scored], types: Sequence[str], calibration: Calibration | None = None) -> np.ndarray:
+    """The lowest and the highest score of each type, (types, 2); with a calibration divided by the ground truth's own
+    lowest and highest. Not finite where there is no limit, for these are 0 or not known."""
     import numpy as np
 
     scores: dict[str, list[float]] = {name: [] for name in types}
     for row in rows:
         if row.score is not None and row.type in scores:
             scores[row.type].append(row.score)
-    every = [(min(of), max(of)) if of else (math.nan, math.nan) for of in scores.values()]
-    return np.array(every, dtype=float).reshape(-1, 2)
-
-
-def truth_limits(calibration: Calibration | None, types: Sequence[str]) -> np.ndarray:
-    """What the `limits_of` of scores are divided by: the highest truth below the lowest score, and the other way round;
-    (types, 2)."""
-    import numpy as np
-
+    ends = [(min(of), max(of)) if of else (math.nan, math.nan) for of in scores.values()]
+    limits = np.array(ends, dtype=float).reshape(-1, 2)
     if calibration is None:
-        return np.ones((len(types), 2))
+        return limits
+    truth = np.array([[calibration.means.get(name, math.nan)] * 2 for name in types], dtype=float).reshape(-1, 2)
     if calibration.rows:
-        return limits_of(calibration.rows, types)[:, ::-1]
-    return np.array([[calibration.means.get(name, math.nan)] * 2 for name in types]).reshape(-1, 2)
+        truth = limits_of(calibration.rows, types)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotients = limits[:, :, None] / truth[:, None, :]
+    # of a difference the lowest score is below 0, and furthest below it in relation to the lowest truth
+    return np.stack([np.fmin(*quotients[:, 0].T), np.fmax(*quotients[:, 1].T)], axis=1)
 
 
 def _summary(rows: Sequence[Scored], mean: Estimate, value: Estimate) -> Summary:

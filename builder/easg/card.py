@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
 
-from huggingface_hub import DatasetCardData
-
+from builder.card import Card
 from builder.easg.questions import SameFrame
-from builder.repo import MARK, PICTURE, file_sha256
+from builder.repo import PICTURE
 from easg_bench import TYPES
 
 
@@ -23,26 +21,15 @@ def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[P
 
     `sources` are the files that the rows were made from, `made` is the paragraph about how.
     """
-    paths = {
-        "default": [files[kind] for kind in TYPES if kind in files],
-        **{config: [path] for config, path in files.items()},
-    }
-    front = DatasetCardData(
-        pretty_name="EASG-Bench questions",
-        language="en",
-        license="other",
-        task_categories=["video-text-to-text", "question-answering"],
-        tags=["egocentric-video", "scene-graphs", "ego4d"],
-        configs=[
-            {"config_name": config, "data_files": [{"split": "test", "path": path}]} for config, path in paths.items()
-        ],
-    ).to_yaml()
-    n = {**sizes, "default": sum(sizes[kind] for kind in TYPES)}
-    counts = "\n".join(f"| `{config}` | {n[config]:,} | {CONFIG_NOTES[config]} |" for config in paths)
-    columns = "\n".join(f"| `{name}` | {note} |" for name, note in COLUMN_NOTES.items())
-    inputs = "\n".join(f"- `{path.name}`, sha256 `{file_sha256(path)}`" for path in sources)
-    return CARD.substitute(
-        front=front, mark=MARK, counts=counts, columns=columns, inputs=inputs, made=made, picture=PICTURE
+    return CARD.text(
+        {
+            "default": [files[kind] for kind in TYPES if kind in files],
+            **{config: [path] for config, path in files.items()},
+        },
+        {**sizes, "default": sum(sizes[kind] for kind in TYPES)},
+        {path.name: path for path in sources},
+        f"{made}\n\n{CHOSEN}",
+        example="direct",
     )
 
 
@@ -111,46 +98,7 @@ SAME_FRAME_NOTES = {
     "last": "Of two asked actions of a clip with the same point of no return only the later is kept, as in the paper.",
     "all": "Two asked actions of a clip with the same point of no return are both kept; the paper keeps the later.",
 }
-CARD = Template("""\
----
-$front
----
-$mark
-
-# EASG-Bench questions
-
-Open questions about egocentric clips, made from action scene graphs: what an object was for, what was acted on,
-where or with what, what was done right before and right after. A model's answers are rated by an LLM judge that
-reads the clip's narrations; the ratings are reported relative to what the same judge gives the true answers.
-
-```python
-from datasets import load_dataset
-
-rows = load_dataset("path/of/this/folder", "direct", split="test")
-```
-
-| config | rows | what |
-|---|---|---|
-$counts
-
-All configs have one split, `test`: nothing here is meant for training.
-
-## Columns of the questions
-
-| column | what |
-|---|---|
-$columns
-
-`frame / 30` is a second of the full video; subtract `clip_start_s` for a second of the clip's own file.
-
-## How it was made
-
-Built by the `builder` of the project easg-bench from
-
-$inputs
-
-$made
-
+CHOSEN = f"""\
 Some questions have more than one right answer: "What did the camera wearer pick up from the plate?", where two things
 were. The config `unambiguous`, where there is one, leaves them out: one text asked twice in a clip with different
 answers; a direct question whose verb and relations, or an indirect one whose verb and object, are those of a second
@@ -166,15 +114,24 @@ The config `language_neutral` has the questions whose text names an object that 
 name; `evidence` holds its box (the largest, where a purpose has several), `question_coordinates` says it in words, and
 the answer stays as it is.
 
-![Questions by type, lengths, and what is annotated]($picture)
-
-## Rights
-
-The videos are not part of this dataset. Where the annotations above are those of EASG (fpv-iplab/EASG), they describe
+![Questions by type, lengths, and what is annotated]({PICTURE})"""
+CARD = Card(
+    name="EASG-Bench questions",
+    tasks=("video-text-to-text", "question-answering"),
+    tags=("egocentric-video", "scene-graphs", "ego4d"),
+    notes=CONFIG_NOTES,
+    heading="EASG-Bench questions",
+    intro="""\
+Open questions about egocentric clips, made from action scene graphs: what an object was for, what was acted on,
+where or with what, what was done right before and right after. A model's answers are rated by an LLM judge that
+reads the clip's narrations; the ratings are reported relative to what the same judge gives the true answers.""",
+    columns="## Columns of the questions\n\n| column | what |\n|---|---|\n"
+    + "\n".join(f"| `{name}` | {note} |" for name, note in COLUMN_NOTES.items())
+    + "\n\n`frame / 30` is a second of the full video; subtract `clip_start_s` for a second of the clip's own file.",
+    rights="""\
+Where the annotations above are those of EASG (fpv-iplab/EASG), they describe
 Ego4D videos: for these, get and keep to the Ego4D licence. The terms of the annotations and narrations are those of
-the files they came from.
-
-## Citing
-
-Cite the EASG-Bench paper (arXiv 2506.05787), and EASG and Ego4D, whose annotations and videos it stands on.
-""")
+the files they came from.""",
+    citing="""\
+Cite the EASG-Bench paper (arXiv 2506.05787), and EASG and Ego4D, whose annotations and videos it stands on.""",
+)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
 
-from huggingface_hub import DatasetCardData
-
-from builder.repo import MARK, file_sha256
+from builder.card import Card
 
 OFFICIAL = """\
 The questions, options, answers and clips are EgoSchema's own (arXiv 2308.09126), from the files above; nothing is
@@ -24,52 +21,14 @@ NOTES = {
 }
 
 
-def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
-    """The whole card, from the path of each config's data file in the repo and its number of rows."""
-    front = DatasetCardData(
-        pretty_name="EgoSchema questions",
-        language="en",
-        license="other",
-        task_categories=["video-text-to-text", "question-answering", "multiple-choice"],
-        tags=["egocentric-video", "ego4d", "long-video"],
-        configs=[
-            {"config_name": config, "data_files": [{"split": "test", "path": path}]}
-            | ({"default": True} if first else {})
-            for first, (config, path) in zip([True] + [False] * len(files), files.items(), strict=False)
-        ],
-    ).to_yaml()
-    return CARD.substitute(
-        front=front,
-        mark=MARK,
-        counts="\n".join(f"| `{config}` | {sizes[config]:,} | {NOTES[config]} |" for config in files),
-        inputs="\n".join(f"- `{path.name}`, sha256 `{file_sha256(path)}`" for path in sources),
-        made=made,
-        first=next(iter(files)),
-    )
-
-
-CARD = Template("""\
----
-$front
----
-$mark
-
-# EgoSchema questions
-
-Multiple choice on first-person clips of three minutes: each question has five options, one of them right.
-
-```python
-from datasets import load_dataset
-
-rows = load_dataset("path/of/this/folder", "$first", split="test")
-```
-
-| config | rows | what |
-|---|---|---|
-$counts
-
-All configs have one split, `test`: nothing here is meant for training.
-
+CARD = Card(
+    name="EgoSchema questions",
+    tasks=("video-text-to-text", "question-answering", "multiple-choice"),
+    tags=("egocentric-video", "ego4d", "long-video"),
+    notes=NOTES,
+    heading="EgoSchema questions",
+    intro="Multiple choice on first-person clips of three minutes: each question has five options, one of them right.",
+    columns="""\
 | column | what |
 |---|---|
 | `id` | the question's uid |
@@ -80,22 +39,15 @@ All configs have one split, `test`: nothing here is meant for training.
 | `context` | what is told of the clip in words; empty in the official files |
 | `start_s`, `end_s`, `clip_start_s` | where the clip lies, seconds of the full video |
 
-The other columns are those of every benchmark of easg-bench and are empty here.
+The other columns are those of every benchmark of easg-bench and are empty here.""",
+    rights="""\
+For Ego4D videos get and keep to the Ego4D licence. The terms of the questions
+are those of their source, listed above: see there.""",
+    citing="Cite EgoSchema (arXiv 2308.09126), and Ego4D, whose videos it stands on.",
+)
 
-## How it was made
 
-Built by the `builder` of the project easg-bench from
-
-$inputs
-
-$made
-
-## Rights
-
-The videos are not part of this dataset. For Ego4D videos get and keep to the Ego4D licence. The terms of the questions
-are those of their source, listed above: see there.
-
-## Citing
-
-Cite EgoSchema (arXiv 2308.09126), and Ego4D, whose videos it stands on.
-""")
+def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
+    """The whole card, from the path of each config's data file in the repo and its number of rows."""
+    first = next(iter(files))
+    return CARD.text(files, sizes, {path.name: path for path in sources}, made, first=first, example=first)

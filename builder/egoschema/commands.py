@@ -51,13 +51,9 @@ def build(
     from builder import repo
     from builder.egoschema import card, dataset
     from videoqa.benchmarks.egoschema import data
-    from videoqa.errors import UserError
 
     repo.check_place(out)  # before the work, not after it
-    try:
-        configs = data.read(source)
-    except UserError as error:
-        raise BuildError(str(error)) from error
+    configs = data.read(source)
     names = (data.QUESTIONS, data.SUBSET, data.ANSWERS, data.SPANS)
     how = card.MADE.replace("$how", "written by hand, in the form of its files.") if made else card.OFFICIAL
     if made:
@@ -185,9 +181,5 @@ def curate(
 
 def _made(data: Path) -> list[dict[str, Any]]:
     from videoqa.benchmarks.egoschema import load
-    from videoqa.errors import UserError
 
-    try:
-        return [dict(row) for row in load(str(data), "made")]
-    except (UserError, OSError) as error:
-        raise BuildError(str(error)) from error
+    return [dict(row) for row in load(str(data), "made")]

@@ -1,7 +1,9 @@
 """What WorldQA's public copy has no column for, from a file of our own form:
 
-{"questions": {"0": {"knowledge": ["tool use", "self motive"], "steps": 4}},
- "videos": {"12": {"duration_s": 93.5, "events": [[0, 4.5, "A man opens the bonnet of a car."], ...]}}}
+    {"questions": {"0": {"knowledge": ["tool use", "self motive"], "steps": 4}},
+     "videos": {"12": {"duration_s": 93.5, "events": [[0, 4.5, "A man opens the bonnet of a car."], ...]}}}
+
+An event has its start and end in seconds of the video, and a text.
 """
 
 from __future__ import annotations
@@ -10,18 +12,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builder.worldqa.files import Raw, as_object, form_of, is_text, parsed, stop_at, text_of
+from builder.worldqa.files import Raw, as_object
 from videoqa.benchmarks.worldqa.augmented import in_order, text
 from videoqa.benchmarks.worldqa.data import KNOWLEDGE
+from videoqa.json_files import form_of, is_seconds, is_text, read_json, stop_at
 from videoqa.rows import Row
 
 STEPS = range(2, 11)  # of reasoning
 
 
 def read_notes(path: Path) -> dict[str, dict[str, Any]]:
-    """The file with knowledge types, steps and events, checked. Raises BuildError."""
+    """The file with knowledge types, steps and events, checked. Raises UserError."""
     where = str(path)
-    notes = as_object(parsed(text_of(path), where), where)
+    notes = as_object(read_json(path), where)
     stop_at([f"{key!r} is unknown" for key in notes if key not in ("questions", "videos")], where)
     questions, videos = (as_object(notes.get(key, {}), f"{where}, {key}") for key in ("questions", "videos"))
     faults = [f"question {id}: {fault}" for id, one in questions.items() for fault in _question_faults(one)]
@@ -31,7 +34,7 @@ def read_notes(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_notes(notes: Mapping[str, Raw], rows: Sequence[Row], where: str) -> None:
-    """Raise BuildError for notes on questions or videos that are not there."""
+    """Raise UserError for notes on questions or videos that are not there."""
     ids, videos = {row["id"] for row in rows}, {row["video"] for row in rows}
     faults = [f"there is no question {id}" for id in notes["questions"] if id not in ids]
     faults += [f"there is no question on video {id}" for id in notes["videos"] if id not in videos]
@@ -74,19 +77,15 @@ def _video_faults(one: Any) -> list[str]:
         return [f"is {form_of(one)}, not an object"]
     faults = [f"{key!r} is unknown" for key in one if key not in ("events", "duration_s")]
     duration, events = one.get("duration_s"), one.get("events", [])
-    if duration is not None and not (_seconds(duration) and duration > 0):
+    if duration is not None and not (is_seconds(duration) and duration > 0):
         faults.append(f"duration_s is {duration!r}; it is a number of seconds above 0")
     if not isinstance(events, list):
         return [*faults, f"events is {form_of(events)}; it is a list of [start, end, text]"]
     for number, event in enumerate(events):
         if not isinstance(event, list) or len(event) != 3 or not is_text(event[2]):
             faults.append(f"event {number} is {form_of(event)}; it is [start, end, text]")
-        elif not (_seconds(event[0]) and _seconds(event[1]) and 0 <= event[0] <= event[1]):
+        elif not (is_seconds(event[0]) and is_seconds(event[1]) and 0 <= event[0] <= event[1]):
             faults.append(f"event {number}: {event[0]!r} to {event[1]!r} is no span of seconds")
-        elif _seconds(duration) and event[1] > duration:
+        elif is_seconds(duration) and event[1] > duration:
             faults.append(f"event {number} ends at {event[1]} s, behind the video's end at {duration} s")
     return faults
-
-
-def _seconds(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9

@@ -25,21 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.errors import BuildError
-from builder.worldqa.files import (
-    GENERATION,
-    MC,
-    MC_PPL,
-    Placed,
-    Raw,
-    form_of,
-    is_text,
-    rows_of,
-    stop_at,
-)
+from builder.worldqa.files import GENERATION, MC, MC_PPL, Placed, Raw, rows_of
 from builder.worldqa.notes import check_notes, noted, read_notes
 from videoqa.benchmarks.worldqa.data import CHOICE, OPEN
 from videoqa.choices import LETTERS
+from videoqa.errors import UserError
+from videoqa.json_files import form_of, is_text, stop_at
 from videoqa.rows import Row
 
 COLUMNS = ("question_idx", "question", "answer", "video_idx", "object_description")
@@ -58,10 +49,10 @@ class Questions:
 def read(folder: Path, notes: Path | None = None) -> Questions:
     """The questions of a folder in the form of the public copy: parquet, JSON or JSON Lines files in a folder of the
     config's name ("MC/test-00000-of-00001.parquet") or named after it ("MC.jsonl"). `notes` is the file with knowledge
-    types, steps and events. Raises BuildError."""
+    types, steps and events. Raises UserError."""
     raw = {config: rows_of(folder, config) for config in (GENERATION, MC, MC_PPL)}
     if not raw[GENERATION] and not raw[MC] and not raw[MC_PPL]:
-        raise BuildError(f"{folder}: no files of {GENERATION}, {MC} or {MC_PPL} with rows in them")
+        raise UserError(f"{folder}: no files of {GENERATION}, {MC} or {MC_PPL} with rows in them")
     open_ = open_questions(raw[GENERATION])
     choice = choice_questions(raw[MC], open_)
     once = single_questions(raw[MC_PPL], open_)
@@ -98,7 +89,7 @@ def open_questions(raw: Sequence[Placed]) -> tuple[Row, ...]:
 def choice_questions(raw: Sequence[Placed], of: Sequence[Row]) -> tuple[Row, ...]:
     """The questions of MC, in the order in which they come first, with their options in the order of their first row.
     A question has the id of the open one (`of`) with its video and text, else "mc-" and that of its first row. Raises
-    BuildError for a rotation that is missing, there twice, or none; its message names the rows."""
+    UserError for a rotation that is missing, there twice, or none; its message names the rows."""
     stop_at([f"{where}: {fault}" for where, row in raw for fault in _choice_faults(row)], MC)
     groups: dict[tuple[str, str, tuple[str, ...]], list[Placed]] = {}
     for where, row in raw:
@@ -127,7 +118,7 @@ def single_questions(raw: Sequence[Placed], of: Sequence[Row]) -> tuple[Row, ...
 
 
 def check_same(some: Sequence[Row], others: Sequence[Row]) -> None:
-    """Raise BuildError unless MC (`some`) and MC_PPL (`others`) have the same questions, options and right answers. The
+    """Raise UserError unless MC (`some`) and MC_PPL (`others`) have the same questions, options and right answers. The
     order of the options may differ."""
 
     def content(row: Row) -> tuple[Any, ...]:

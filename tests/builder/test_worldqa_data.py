@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.errors import BuildError
 from builder.worldqa.files import rows_of
 from builder.worldqa.questions import choice_questions, open_questions, read
 from videoqa.benchmarks.worldqa.data import KNOWLEDGE, features
+from videoqa.errors import UserError
 from videoqa.rows import Question, revision
 
 Json = Any
@@ -114,14 +114,14 @@ def test_the_order_of_the_rows_changes_no_question(order: list[int], right: int)
 def test_a_missing_rotation_is_named_with_the_rows_of_its_question(gone: int) -> None:
     rows = placed(mc())
     _, lost = rows.pop(gone)
-    with pytest.raises(BuildError, match=r"begins with .* is missing") as error:
+    with pytest.raises(UserError, match=r"begins with .* is missing") as error:
         choice_questions(rows, ())
     beside = [where for where, row in rows if row["question"] == lost["question"]]
     assert ", ".join(beside) in str(error.value) and str(error.value).count("is missing") == 1
 
 
 def test_a_rotation_that_comes_twice_is_named_with_both_rows() -> None:
-    with pytest.raises(BuildError, match="row 0, row 12: one rotation comes 2 times"):
+    with pytest.raises(UserError, match="row 0, row 12: one rotation comes 2 times"):
         choice_questions(placed([*mc(), mc()[0]]), ())
 
 
@@ -129,7 +129,7 @@ def test_options_in_another_order_than_moved_round_are_no_rotation() -> None:
     rows = mc()
     rows[3]["option"] = ["A. To open the tin.", "B. To tighten a screw.", "C. To cut bread."]
     rows[3]["answer"] = "A. To open the tin."
-    with pytest.raises(BuildError, match="row 3: the options are not those of row 0 moved round") as error:
+    with pytest.raises(UserError, match="row 3: the options are not those of row 0 moved round") as error:
         choice_questions(placed(rows), ())
     assert "row 0, row 3, row 6: the rotation that begins with 'To cut bread.' is missing" in str(error.value)
 
@@ -137,7 +137,7 @@ def test_options_in_another_order_than_moved_round_are_no_rotation() -> None:
 def test_a_row_with_a_foreign_option_is_named_with_the_rows_of_its_question() -> None:
     rows = mc()
     rows[3]["option"][0] = "A. To cut cake."
-    with pytest.raises(BuildError, match="rows of one question have foreign options: row 0, row 6; row 3"):
+    with pytest.raises(UserError, match="rows of one question have foreign options: row 0, row 6; row 3"):
         choice_questions(placed(rows), ())
 
 
@@ -154,7 +154,7 @@ def test_two_equal_options_have_their_rotations_all_the_same() -> None:
 def test_rotations_with_different_right_answers_are_refused() -> None:
     rows = mc()
     rows[3]["answer"] = rows[3]["option"][0]
-    with pytest.raises(BuildError, match="row 0, row 3, row 6: the rotations have 2 different right answers"):
+    with pytest.raises(UserError, match="row 0, row 3, row 6: the rotations have 2 different right answers"):
         choice_questions(placed(rows), ())
 
 
@@ -174,7 +174,7 @@ def test_rotations_with_different_right_answers_are_refused() -> None:
     ],
 )
 def test_a_row_of_another_form_is_named_with_what_is_wrong(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(BuildError) as error:
+    with pytest.raises(UserError) as error:
         choice_questions(placed([mc()[0] | change]), ())
     assert "row 0" in str(error.value) and said in str(error.value)
 
@@ -185,16 +185,16 @@ def test_an_answer_may_be_the_letter_alone() -> None:
 
 
 def test_an_open_question_that_comes_twice_is_named_with_both_rows() -> None:
-    with pytest.raises(BuildError, match="question_idx 0 comes twice: row 0, row 3"):
+    with pytest.raises(UserError, match="question_idx 0 comes twice: row 0, row 3"):
         open_questions(placed([*generation(), generation()[0]]))
-    with pytest.raises(BuildError, match="one question of video v3 comes twice: row 0, row 3"):
+    with pytest.raises(UserError, match="one question of video v3 comes twice: row 0, row 3"):
         open_questions(placed([*generation(), generation()[0] | {"question_idx": "9"}]))
 
 
 def test_a_missing_column_is_named() -> None:
     row = generation()[0]
     del row["object_description"]
-    with pytest.raises(BuildError, match="row 0: column object_description is missing"):
+    with pytest.raises(UserError, match="row 0: column object_description is missing"):
         open_questions([("row 0", row)])
 
 
@@ -232,7 +232,7 @@ def test_the_parts_of_a_config_are_read_in_order(tmp_path: Path) -> None:
 def test_one_config_in_files_of_two_kinds_is_refused(tmp_path: Path) -> None:
     saved(tmp_path, MC=mc())
     (tmp_path / "MC.json").write_text(json.dumps(mc()))
-    with pytest.raises(BuildError, match=r"several kinds: MC/test-00000"):
+    with pytest.raises(UserError, match=r"several kinds: MC/test-00000"):
         read(tmp_path)
 
 
@@ -250,7 +250,7 @@ def test_one_config_in_files_of_two_kinds_is_refused(tmp_path: Path) -> None:
 )
 def test_a_file_that_holds_something_else_is_named(tmp_path: Path, name: str, content: str, said: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(BuildError, match=r"\S") as error:
+    with pytest.raises(UserError, match=r"\S") as error:
         read(tmp_path)
     assert said in str(error.value)
 
@@ -258,9 +258,9 @@ def test_a_file_that_holds_something_else_is_named(tmp_path: Path, name: str, co
 def test_mc_ppl_has_to_have_the_questions_of_mc(tmp_path: Path) -> None:
     other = single()
     other[0] |= {"answer": other[0]["option"][0]}
-    with pytest.raises(BuildError, match="has two right answers"):
+    with pytest.raises(UserError, match="has two right answers"):
         read(saved(tmp_path, MC=mc(), MC_PPL=other))
-    with pytest.raises(BuildError, match="is only in MC"):
+    with pytest.raises(UserError, match="is only in MC"):
         read(saved(tmp_path, MC=mc(), MC_PPL=single()[1:]))
 
 
@@ -311,6 +311,6 @@ def test_other_events_are_another_revision_of_the_data(tmp_path: Path) -> None:
     ],
 )
 def test_notes_that_cannot_be_right_are_named(tmp_path: Path, of: dict[str, Any], said: str) -> None:
-    with pytest.raises(BuildError) as error:
+    with pytest.raises(UserError) as error:
         read(saved(tmp_path / "copy", Generation=generation()), notes(tmp_path, **of))
     assert "notes.json" in str(error.value) and said in str(error.value)

@@ -146,7 +146,7 @@ def compare(
         # one calibration for both: the ground truth was the same, and so was its judge
         scale = calibration(a.track, key, rows, a.verdicts(key, "truth"))
         mine, theirs = (scored(rows, r.verdicts(key, "answer")) for r in (a, b))
-        both = comparison.compare(mine, theirs, scale, scale, key=key, types=a.track.types)
+        both = comparison.compare(mine, theirs, scale, key=key, types=a.track.types)
         console().print(_differences(both, run_a, run_b, a.track.measure.title))
         print(f"judge {key}")
         if left_out := both.only_a + both.only_b + both.unscored:

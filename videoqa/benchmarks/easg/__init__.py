@@ -84,7 +84,7 @@ def extras(row: Row, line: Mapping[str, Any]) -> dict[str, float]:
     if line.get("located") is None:
         return figures
     for one in locate_rows([row], {row["id"]: line["located"]}):
-        figures |= dict(zip(LOCATED, (float(one.said is not None), float(one.hit), one.iou), strict=True))
+        figures |= dict(zip(LOCATED, (float(one.time is not None), float(one.hit), one.iou), strict=True))
     return figures
 
 

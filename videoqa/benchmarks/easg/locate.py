@@ -9,7 +9,6 @@ how well both stretches of time cover each other is their temporal IoU. A reply 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -70,21 +69,21 @@ class Located:
     id: str
     type: str
     truth: tuple[float, float]
-    said: tuple[float, float] | None  # None: no time could be read
-    hit: bool  # the middle of what was said lies within the truth
+    time: tuple[float, float] | None  # that the reply names; None: no time could be read
+    hit: bool  # the middle of that time lies within the truth
     iou: float  # temporal intersection over union, 0..1
 
 
-def score_time(said: tuple[float, float] | None, truth: tuple[float, float]) -> tuple[bool, float]:
+def score_time(time: tuple[float, float] | None, truth: tuple[float, float]) -> tuple[bool, float]:
     """Hit and temporal IoU of two stretches of time. A single moment has no length, so its IoU is 0, unless the truth
     is that same moment."""
-    if said is None:
+    if time is None:
         return False, 0.0
-    hit = truth[0] <= (said[0] + said[1]) / 2 <= truth[1]
-    union = max(said[1], truth[1]) - min(said[0], truth[0])
+    hit = truth[0] <= (time[0] + time[1]) / 2 <= truth[1]
+    union = max(time[1], truth[1]) - min(time[0], truth[0])
     if union == 0:
         return hit, 1.0
-    return hit, max(0.0, min(said[1], truth[1]) - max(said[0], truth[0])) / union
+    return hit, max(0.0, min(time[1], truth[1]) - max(time[0], truth[0])) / union
 
 
 def locate_rows(rows: Iterable[Mapping[str, Any]], replies: Mapping[str, str]) -> list[Located]:
@@ -97,21 +96,3 @@ def locate_rows(rows: Iterable[Mapping[str, Any]], replies: Mapping[str, str]) -
         time = read_time(replies[row["id"]])
         located.append(Located(row["id"], row["type"], truth, time, *score_time(time, truth)))
     return located
-
-
-def summarize_located(located: Iterable[Located]) -> dict[str, dict[str, float | int]]:
-    """Per type and for all ("all"): n, read (a time could be read), hit_rate and iou, both over all n."""
-    located = list(located)
-    groups: dict[str, list[Located]] = {"all": located}
-    for one in located:
-        groups.setdefault(one.type, []).append(one)
-    return {
-        name: {
-            "n": len(group),
-            "read": sum(one.said is not None for one in group),
-            "hit_rate": sum(one.hit for one in group) / len(group),
-            "iou": math.fsum(one.iou for one in group) / len(group),
-        }
-        for name, group in groups.items()
-        if group
-    }

@@ -18,13 +18,13 @@ A row has the keys of every benchmark here; its id is the q_uid, and questions a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from videoqa.errors import UserError
+from videoqa.json_files import form_of, is_seconds, is_text, read_json, stop_at
 
 COUNT = 5  # options of a question
 LETTERS = "ABCDE"
@@ -35,56 +35,33 @@ ANSWERS, SPANS = "subset_answers.json", "uid_to_ego4d.json"
 HUB_COLUMNS = ("question_idx", "question", "video_idx", "option", "answer")
 HUB_CONFIGS = ("GENERATION", "MC", "MC_PPL", "Subset")  # 5,031 rows without answers, but for Subset: 500 with
 _KEYS = ("q_uid", "question", *(f"option {i}" for i in range(COUNT)))
-_SHOWN = 10  # faults that a message lists
 
 Row = dict[str, Any]
-
-
-class DataError(UserError):
-    """Files that are not EgoSchema's, or that contradict each other."""
 
 
 def read(folder: Path) -> dict[str, list[Row]]:
     """The rows of the configs that the folder has the official files for: `full` (from questions.json) and `subset`
     (from questions_subset.json, or the questions of questions.json that have an answer).
 
-    subset_answers.json and uid_to_ego4d.json have to be there. Raises DataError.
+    subset_answers.json and uid_to_ego4d.json have to be there. Raises UserError.
     """
     answers, spans = read_json(folder / ANSWERS), read_json(folder / SPANS)
     found: dict[str, list[Row]] = {}
     if (folder / QUESTIONS).exists():
         found["full"] = rows(read_json(folder / QUESTIONS), answers, spans, where=QUESTIONS)
         found["subset"] = [row for row in found["full"] if row["gold"] is not None]
-        _stop_at([f"{uid} is no question of {QUESTIONS}" for uid in _others(answers, found["full"])], ANSWERS)
+        stop_at([f"{uid} is no question of {QUESTIONS}" for uid in _others(answers, found["full"])], ANSWERS)
     if (folder / SUBSET).exists():
         subset = rows(read_json(folder / SUBSET), answers, spans, where=SUBSET)
         faults = [f"{uid} is no question of {SUBSET}" for uid in _others(answers, subset)]
         faults += [f"{row['id']}, of {SUBSET}, has no answer" for row in subset if row["gold"] is None]
-        _stop_at(faults, ANSWERS)
+        stop_at(faults, ANSWERS)
         if "full" in found:
             check_same(subset, found["full"], f"{SUBSET} and {QUESTIONS}")
         found["subset"] = subset
     if not found:
-        raise DataError(f"{folder}: neither {QUESTIONS} nor {SUBSET} is there")
+        raise UserError(f"{folder}: neither {QUESTIONS} nor {SUBSET} is there")
     return found
-
-
-def read_json(path: Path) -> Any:
-    """The content of a JSON file; a key that comes twice in an object is a fault, not the last one's value."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        _stop_at([f"{key} comes twice" for key in _doubles(keys)], str(path))
-        return dict(pairs)
-
-    try:
-        return json.loads(path.read_text("utf-8"), object_pairs_hook=once, parse_constant=_no_number)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    except DataError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: is no JSON: {error}") from None
 
 
 def rows(questions: Any, answers: Any, spans: Any, where: str = QUESTIONS) -> list[Row]:
@@ -92,14 +69,14 @@ def rows(questions: Any, answers: Any, spans: Any, where: str = QUESTIONS) -> li
     faults: list[str] = []
     questions = _list(questions, where)
     answers, spans = _object(answers, ANSWERS), _object(spans, SPANS)
-    _stop_at(_span_faults(spans), SPANS)
-    _stop_at([f"{uid}: {fault}" for uid, value in answers.items() if (fault := _answer_fault(value))], ANSWERS)
+    stop_at(_span_faults(spans), SPANS)
+    stop_at([f"{uid}: {fault}" for uid, value in answers.items() if (fault := _answer_fault(value))], ANSWERS)
     for number, row in enumerate(questions):
         faults += [f"row {number}: {fault}" for fault in _question_faults(row)]
     uids = [row.get("q_uid") for row in questions if isinstance(row, dict)]
     faults += [f"q_uid {uid} comes twice" for uid in _doubles(uids)]
     faults += [f"{uid} is not in {SPANS}" for uid in uids if isinstance(uid, str) and uid not in spans]
-    _stop_at(faults, where)
+    stop_at(faults, where)
     return [
         _row(
             row["q_uid"], row["question"], [row[f"option {i}"] for i in range(COUNT)], answers.get(row["q_uid"]), spans
@@ -112,9 +89,9 @@ def hub_rows(data: Sequence[Mapping[str, Any]], spans: Any, config: str) -> list
     """The rows of a config of a Hub copy, with the spans of uid_to_ego4d.json. "A. " is taken off the options, and that
     alone: an option may hold full stops. Only Subset has answers, and all of its rows have one."""
     if config not in HUB_CONFIGS:
-        raise DataError(f"config {config!r}: the configs of the Hub copies are {', '.join(HUB_CONFIGS)}")
+        raise UserError(f"config {config!r}: the configs of the Hub copies are {', '.join(HUB_CONFIGS)}")
     spans = _object(spans, SPANS)
-    _stop_at(_span_faults(spans), SPANS)
+    stop_at(_span_faults(spans), SPANS)
     faults, made = [], []
     for number, row in enumerate(data):
         of_row = _hub_faults(row, number, config == "Subset")
@@ -126,12 +103,12 @@ def hub_rows(data: Sequence[Mapping[str, Any]], spans: Any, config: str) -> list
             choices = [option[len("A. ") :] for option in row["option"]]
             made.append(_row(row["video_idx"], row["question"], choices, gold, spans))
     faults += [f"video_idx {uid} comes twice" for uid in _doubles([row.get("video_idx") for row in data])]
-    _stop_at(faults, f"config {config}")
+    stop_at(faults, f"config {config}")
     return made
 
 
 def check_same(some: Sequence[Row], others: Sequence[Row], where: str) -> None:
-    """Raise DataError unless every question of `some` is in `others` with the same text, options in the same order and
+    """Raise UserError unless every question of `some` is in `others` with the same text, options in the same order and
     the same answer, where both have one. An index means nothing once files of another option order are mixed."""
     of_others = {row["id"]: row for row in others}
     faults = []
@@ -146,7 +123,7 @@ def check_same(some: Sequence[Row], others: Sequence[Row], where: str) -> None:
             faults.append(f"{row['id']} has another question")
         elif None not in (row["gold"], other["gold"]) and row["gold"] != other["gold"]:
             faults.append(f"{row['id']} has the answers {row['gold']} and {other['gold']}")
-    _stop_at(faults, where)
+    stop_at(faults, where)
 
 
 # -- one row ----------------------------------------------------------------------------------------------------------
@@ -175,10 +152,10 @@ def _row(uid: str, question: str, choices: list[str], gold: int | None, spans: M
 
 def _question_faults(row: Any) -> list[str]:
     if not isinstance(row, dict):
-        return [f"is {_kind(row)}, not an object"]
+        return [f"is {form_of(row)}, not an object"]
     faults = [f"{key!r} is missing" for key in _KEYS if key not in row]
     faults += [f"{key!r} is one option too many" for key in row if key.startswith("option ") and key not in _KEYS]
-    return faults + [f"{key!r} is {_kind(row[key])}" for key in _KEYS if key in row and not _text(row[key])]
+    return faults + [f"{key!r} is {form_of(row[key])}" for key in _KEYS if key in row and not is_text(row[key])]
 
 
 def _answer_fault(value: Any) -> str:
@@ -192,9 +169,9 @@ def _span_faults(spans: Mapping[str, Any]) -> list[str]:
     for uid, span in spans.items():
         if not isinstance(span, dict) or not {"video_uid", "starting_sec", "ending_sec"} <= span.keys():
             faults.append(f"{uid}: has not video_uid, starting_sec and ending_sec")
-        elif not _text(span["video_uid"]):
-            faults.append(f"{uid}: video_uid is {_kind(span['video_uid'])}")
-        elif not (_seconds(span["starting_sec"]) and _seconds(span["ending_sec"])):
+        elif not is_text(span["video_uid"]):
+            faults.append(f"{uid}: video_uid is {form_of(span['video_uid'])}")
+        elif not (is_seconds(span["starting_sec"]) and is_seconds(span["ending_sec"])):
             faults.append(f"{uid}: {span['starting_sec']!r} to {span['ending_sec']!r} are no seconds")
         elif not 0 <= span["starting_sec"] < span["ending_sec"]:
             faults.append(f"{uid}: {span['starting_sec']} to {span['ending_sec']} s is no span")
@@ -204,12 +181,12 @@ def _span_faults(spans: Mapping[str, Any]) -> list[str]:
 def _hub_faults(row: Mapping[str, Any], number: int, answered: bool) -> list[str]:
     if missing := [name for name in HUB_COLUMNS if name not in row]:
         return [f"column {name} is missing" for name in missing]
-    faults = [f"{key} is {_kind(row[key])}" for key in ("question", "video_idx") if not _text(row[key])]
+    faults = [f"{key} is {form_of(row[key])}" for key in ("question", "video_idx") if not is_text(row[key])]
     if not (isinstance(row["question_idx"], str) and row["question_idx"].isdecimal() and int(row["question_idx"]) >= 0):
         faults.append(f"question_idx is {row['question_idx']!r}; it is the number of the question, in text")
     options, answer = row["option"], row["answer"]
     if not isinstance(options, list | tuple) or len(options) != COUNT:
-        faults.append(f"option is {_kind(options)}; it is a list of {COUNT} texts")
+        faults.append(f"option is {form_of(options)}; it is a list of {COUNT} texts")
     else:
         for letter, option in zip(LETTERS, options, strict=True):
             if not isinstance(option, str) or not option.startswith(f"{letter}. "):
@@ -223,31 +200,15 @@ def _hub_faults(row: Mapping[str, Any], number: int, answered: bool) -> list[str
     return faults
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _seconds(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, str):
-        return "a text" if value.strip() else "empty"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    return "an object" if isinstance(value, dict) else repr(value)
-
-
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise DataError(f"{where}: holds {_kind(value)}; it is a list of questions")
+        raise UserError(f"{where}: holds {form_of(value)}; it is a list of questions")
     return value
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise DataError(f"{where}: holds {_kind(value)}; it is an object by q_uid")
+        raise UserError(f"{where}: holds {form_of(value)}; it is an object by q_uid")
     return value
 
 
@@ -265,13 +226,3 @@ def _doubles(values: Sequence[Any]) -> list[Any]:
         elif isinstance(value, str):
             seen.add(value)
     return list(twice)
-
-
-def _stop_at(faults: Sequence[str], where: str) -> None:
-    if faults:
-        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise DataError(f"{where}: {'; '.join(faults[:_SHOWN])}{more}")
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
