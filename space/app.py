@@ -30,7 +30,7 @@ except ImportError as error:
 from leaderboard import Results
 from upload import MAX_FILES
 
-from videoqa.benchmark import track
+from videoqa.benchmark import Track, track
 
 HERE = Path(__file__).parent
 UPLOAD_LIMIT = "20mb"
@@ -107,50 +107,19 @@ def build(app: App) -> gr.Blocks:
                 pairs_title = gr.Markdown()
                 pairs = gr.Plot(show_label=False, elem_id="two-ways")
             with gr.Tab("Browse", id="browse"):
-                with gr.Row():
-                    kind = gr.Dropdown(
-                        [("all types", ""), *first.types], value="", label="Type", elem_id="kind", scale=1
-                    )
-                    clip = gr.Dropdown(label="Clip", elem_id="clip", scale=2)
-                    words = gr.Textbox(label="Words in question or answer", elem_id="words", max_length=200, scale=2)
-                question = gr.Dropdown(label="Question", elem_id="question")
-                found = gr.Markdown(elem_classes="quiet")
-                text = gr.HTML(elem_id="question-text")
-                with gr.Row():
-                    with gr.Column(scale=3, min_width=320):
-                        timeline_title = gr.Markdown("#### The clip's actions")
-                        timeline = gr.Plot(show_label=False, elem_id="timeline")
-                    with gr.Column(scale=2, min_width=320):
-                        frame = gr.Radio(label="Frame", elem_id="frame", visible=False)
-                        picture = gr.HTML(elem_id="picture")
-                        picture_note = gr.Textbox(
-                            show_label=False, interactive=False, container=False, elem_id="picture-note"
-                        )
-                answers = gr.HTML(elem_id="answers")
+                kind, clip, words, question, listed, *details = _browse_tab(first)
             with gr.Tab("Submit", id="submit"):
-                gr.Markdown((HERE / "submit.md").read_text(encoding="utf-8"))
-                files = gr.File(
-                    label=f"scores.json, and if you like answers.jsonl and verdicts.jsonl ({MAX_FILES} files, "
-                    f"{UPLOAD_LIMIT} at most)",
-                    file_count="multiple",
-                    height=170,
-                    elem_id="upload",
-                )
-                verdict = gr.Textbox(label="Check", interactive=False, lines=2, max_lines=8, elem_id="verdict")
-                preview = gr.HTML(visible=False, elem_id="preview")
-                todo = gr.Textbox(label="What will be done", interactive=False, lines=2, max_lines=8, elem_id="todo")
-                send = gr.Button("Upload a result first", interactive=False, variant="primary", elem_id="send")
-                checked = gr.State()
+                files, verdict, preview, todo, send, checked = _submit_tab()
             with gr.Tab("About", id="about"):
                 gr.Markdown((HERE / "about.md").read_text(encoding="utf-8"))
 
         started = [chooser, group, kinds, prompts, board, note, paper, types_group, kind, clip]
         drawn = [by_type, types_note, best, best_title, pairs, pairs_title]
-        details = [text, timeline, timeline_title, frame, picture, picture_note, answers]
+        frame, picture, picture_note = details[3:6]
         quiet: dict[str, Any] = {"show_progress": "hidden"}
-        page.load(app.opened, None, [*started, tabs, question, found], **quiet)
+        page.load(app.opened, None, [*started, tabs, question, listed], **quiet)
         changed = chooser.input(app.start, chooser, started, **quiet)
-        changed.then(app.find, [chooser, kind, clip, words], [question, found], **quiet)
+        changed.then(app.find, [chooser, kind, clip, words], [question, listed], **quiet)
         changed.then(app.types, [chooser, types_group], drawn, **quiet)
         gr.on(
             [group.input, search.change, kinds.change, prompts.change],
@@ -166,7 +135,7 @@ def build(app: App) -> gr.Blocks:
             [kind.input, clip.input, words.change],
             app.find,
             [chooser, kind, clip, words, question],
-            [question, found],
+            [question, listed],
             trigger_mode="always_last",
             api_name="find",
             concurrency_limit=2,
@@ -178,6 +147,45 @@ def build(app: App) -> gr.Blocks:
         files.change(app.check, files, [verdict, preview, todo, send, checked], api_name="check", concurrency_limit=1)
         send.click(app.send, checked, [todo, send], concurrency_limit=1)
     return page.queue(default_concurrency_limit=8, max_size=1_000)
+
+
+def _browse_tab(first: Track) -> tuple[Any, ...]:
+    """The filters, the list of questions and the place for one question."""
+    with gr.Row():
+        kind = gr.Dropdown([("all types", ""), *first.types], value="", label="Type", elem_id="kind", scale=1)
+        clip = gr.Dropdown(label="Clip", elem_id="clip", scale=2)
+        words = gr.Textbox(label="Words in question or answer", elem_id="words", max_length=200, scale=2)
+    question = gr.Dropdown(label="Question", elem_id="question")
+    listed = gr.Markdown(elem_classes="quiet")
+    text = gr.HTML(elem_id="question-text")
+    with gr.Row():
+        with gr.Column(scale=3, min_width=320):
+            timeline_title = gr.Markdown("#### The clip's actions")
+            timeline = gr.Plot(show_label=False, elem_id="timeline")
+        with gr.Column(scale=2, min_width=320):
+            frame = gr.Radio(label="Frame", elem_id="frame", visible=False)
+            picture = gr.HTML(elem_id="picture")
+            picture_note = gr.Textbox(show_label=False, interactive=False, container=False, elem_id="picture-note")
+    answers = gr.HTML(elem_id="answers")
+    return kind, clip, words, question, listed, text, timeline, timeline_title, frame, picture, picture_note, answers
+
+
+def _submit_tab() -> tuple[Any, ...]:
+    """The upload, what its check says, and the button that sends it."""
+    gr.Markdown((HERE / "submit.md").read_text(encoding="utf-8"))
+    files = gr.File(
+        label=f"scores.json, and if you like answers.jsonl and verdicts.jsonl ({MAX_FILES} files, "
+        f"{UPLOAD_LIMIT} at most)",
+        file_count="multiple",
+        height=170,
+        elem_id="upload",
+    )
+    verdict = gr.Textbox(label="Check", interactive=False, lines=2, max_lines=8, elem_id="verdict")
+    preview = gr.HTML(visible=False, elem_id="preview")
+    todo = gr.Textbox(label="What will be done", interactive=False, lines=2, max_lines=8, elem_id="todo")
+    send = gr.Button("Upload a result first", interactive=False, variant="primary", elem_id="send")
+    checked = gr.State()
+    return files, verdict, preview, todo, send, checked
 
 
 def main() -> None:

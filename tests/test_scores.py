@@ -535,9 +535,7 @@ def test_accuracy_is_never_above_consistency(groups: list[list[tuple[float | Non
 def test_the_same_rows_give_the_same_numbers() -> None:
     calibration = calibration_of("judge", simulated(3))
     assert summarize(simulated(4), calibration, key="judge") == summarize(simulated(4), calibration, key="judge")
-    assert compare(simulated(4), simulated(5), calibration) == compare(
-        simulated(4), simulated(5), calibration, calibration
-    )
+    assert compare(simulated(4), simulated(5), calibration) == compare(simulated(4), simulated(5), calibration)
 
 
 @st.composite
