@@ -153,10 +153,10 @@ class Board:
 
 
 def _grouped(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {}
+    groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        found.setdefault(entry.group, []).append(entry)
-    return found
+        groups.setdefault(entry.group, []).append(entry)
+    return groups
 
 
 def load(folder: Path) -> Board:
@@ -257,7 +257,7 @@ def _standing(entry: Entry, best: Entry, standing: Standing | None) -> str:
 def lines(group: Group, search: str = "", kinds: Sequence[str] = (), prompts: Sequence[str] = ()) -> list[Line]:
     """The rows of one group that pass the filters (an empty one passes all); ranks are those of the whole group."""
     wanted = search[:LONGEST_SEARCH].strip().casefold()
-    found, standing = [], standings(group.whole)
+    listed, standing = [], standings(group.whole)
     for at, entry in enumerate(group.entries):
         result = entry.result
         if wanted not in result.name.casefold():
@@ -265,7 +265,7 @@ def lines(group: Group, search: str = "", kinds: Sequence[str] = (), prompts: Se
         if (kinds and result.kind not in kinds) or (prompts and result.prompt not in prompts):
             continue
         whole = at < len(group.whole)
-        found.append(
+        listed.append(
             Line(
                 at + 1 if whole else None,
                 entry,
@@ -274,7 +274,7 @@ def lines(group: Group, search: str = "", kinds: Sequence[str] = (), prompts: Se
                 tuple(_badges(result, group.asked, whole)),
             )
         )
-    return found
+    return listed
 
 
 def _badges(result: Result, asked: int, whole: bool) -> Iterable[tuple[str, str]]:

@@ -48,8 +48,8 @@ def read_upload(files: Sequence[str], questions: Mapping[str, Questions]) -> tup
     answers, verdicts = lines
     if answers is None or verdicts is None:
         raise ValueError(f"answers need both {ANSWERS} and {VERDICTS} of the run folder")
-    found = _answers(original, answers, verdicts, questions.get(original.track, Questions()).rows)
-    return result, text, found, f"{note} Its answers give the same numbers."
+    table = _answers(original, answers, verdicts, questions.get(original.track, Questions()).rows)
+    return result, text, table, f"{note} Its answers give the same numbers."
 
 
 def _answers(result: Result, answers: Path, verdicts: Path, rows: Mapping[str, Mapping[str, Any]]) -> bytes:

@@ -18,25 +18,25 @@ from videoqa.rows import Row
 def with_captions(rows: Sequence[Row], path: Path) -> list[Row]:
     """The rows with the file's captions as their context. Raises UserError where a row has none there."""
     try:
-        told = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: is no JSON: {error}") from None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{path}: an object is expected: {{ID: text or [[second, text], ...]}}")
-    if missing := [row["id"] for row in rows if row["id"] not in told]:
+    if missing := [row["id"] for row in rows if row["id"] not in content]:
         raise UserError(f"{path}: {len(missing)} of {len(rows)} questions have no captions, the first is {missing[0]}")
-    return [{**row, "context": _text(told[row["id"]], f"{path}: {row['id']}")} for row in rows]
+    return [{**row, "context": _text(content[row["id"]], f"{path}: {row['id']}")} for row in rows]
 
 
-def _text(told: Any, where: str) -> str:
+def _text(content: Any, where: str) -> str:
     """Captions as one text, with a line for each second."""
-    if isinstance(told, str) and told.strip():
-        return told.strip()
-    if not isinstance(told, list) or not told or not all(map(_is_timed, told)):
-        raise UserError(f"{where}: captions are a text, or a list of [second, text]; this is {str(told)[:60]!r}")
-    return "\n".join(f"({second:.2f}s) {' '.join(text.split())}" for second, text in sorted(told))
+    if isinstance(content, str) and content.strip():
+        return content.strip()
+    if not isinstance(content, list) or not content or not all(map(_is_timed, content)):
+        raise UserError(f"{where}: captions are a text, or a list of [second, text]; this is {str(content)[:60]!r}")
+    return "\n".join(f"({second:.2f}s) {' '.join(text.split())}" for second, text in sorted(content))
 
 
 def _is_timed(one: Any) -> bool:

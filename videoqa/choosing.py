@@ -41,7 +41,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Pending:
     """A row on its way to an answer: `begun` is the conversation before the turn that is answered with a letter."""
 
     row: Row
@@ -88,108 +88,108 @@ def _turns(wording: Wording, protocol: str) -> Turns:
     def turns(
         engine: Engine, rows: Sequence[Row], shown: Mapping[int, Shown], max_new_tokens: int
     ) -> Iterator[tuple[int, Answer]]:
-        asked = {index: _Asked(rows[index], one) for index, one in shown.items()}
+        pending = {index: _Pending(rows[index], one) for index, one in shown.items()}
         if wording.reason is not None:
-            asked, failed = _reasoned(engine, asked, wording)
+            pending, failed = _reasoned(engine, pending, wording)
             yield from failed.items()
         if protocol == GENERATION:
-            yield from _by_generation(engine, asked, wording, max_new_tokens)
+            yield from _by_generation(engine, pending, wording, max_new_tokens)
             return
         by_probability = _by_likelihood if protocol == LIKELIHOOD else _by_yes
         again: dict[int, Answer] = {}
-        for index, answer in by_probability(engine, asked, wording):
+        for index, answer in by_probability(engine, pending, wording):
             if answer.mass is not None and answer.mass < LEAST_MASS:
                 again[index] = answer
             else:
                 yield index, answer
-        for index, answer in _by_generation(engine, {i: asked[i] for i in again}, wording, max_new_tokens):
+        for index, answer in _by_generation(engine, {i: pending[i] for i in again}, wording, max_new_tokens):
             yield index, replace(answer, probabilities=again[index].probabilities, mass=again[index].mass)
 
     return turns
 
 
 def _reasoned(
-    engine: Engine, asked: Mapping[int, _Asked], wording: Wording
-) -> tuple[dict[int, _Asked], dict[int, Answer]]:
+    engine: Engine, pending: Mapping[int, _Pending], wording: Wording
+) -> tuple[dict[int, _Pending], dict[int, Answer]]:
     """The rows behind their first turn, in which the model thinks, and the answers of those in which that failed."""
     assert wording.reason is not None
-    at = list(asked)
-    conversations = [asked[i].turn(wording.instruction, wording.reason(asked[i].row)) for i in at]
-    begun: dict[int, _Asked] = {}
+    at = list(pending)
+    conversations = [pending[i].turn(wording.instruction, wording.reason(pending[i].row)) for i in at]
+    begun: dict[int, _Pending] = {}
     failed: dict[int, Answer] = {}
     for k, reply in engine.generate(conversations, max_new_tokens=REASON_TOKENS):
-        one = asked[at[k]]
+        one = pending[at[k]]
         if reply.text is None:
             failed[at[k]] = answer_of(reply, conversations[k], one.shown)
             continue
-        said = reply.text.strip()
-        so_far: Conversation = [*conversations[k], {"role": "assistant", "content": said or "-"}]
-        begun[at[k]] = replace(one, begun=so_far, reasoning=said)
+        thoughts = reply.text.strip()
+        so_far: Conversation = [*conversations[k], {"role": "assistant", "content": thoughts or "-"}]
+        begun[at[k]] = replace(one, begun=so_far, reasoning=thoughts)
     return {i: begun[i] for i in at if i in begun}, failed
 
 
-def _last(wording: Wording, one: _Asked) -> Conversation:
+def _last(wording: Wording, one: _Pending) -> Conversation:
     return one.turn(wording.instruction, wording.letter if one.begun else wording.query(one.row))
 
 
 def _by_generation(
-    engine: Engine, asked: Mapping[int, _Asked], wording: Wording, max_new_tokens: int
+    engine: Engine, pending: Mapping[int, _Pending], wording: Wording, max_new_tokens: int
 ) -> Iterator[tuple[int, Answer]]:
-    at = list(asked)
-    conversations = [_last(wording, asked[i]) for i in at]
+    at = list(pending)
+    conversations = [_last(wording, pending[i]) for i in at]
     for k, reply in engine.generate(conversations, max_new_tokens=max_new_tokens) if at else ():
-        one = asked[at[k]]
+        one = pending[at[k]]
         yield at[k], replace(answer_of(reply, conversations[k], one.shown), reasoning=one.reasoning)
 
 
-def _by_likelihood(engine: Engine, asked: Mapping[int, _Asked], wording: Wording) -> Iterator[tuple[int, Answer]]:
+def _by_likelihood(engine: Engine, pending: Mapping[int, _Pending], wording: Wording) -> Iterator[tuple[int, Answer]]:
     by_count: dict[int, list[int]] = {}
-    for index, one in asked.items():
+    for index, one in pending.items():
         by_count.setdefault(len(one.row["choices"]), []).append(index)
     for count, at in by_count.items():
-        conversations = [_last(wording, asked[i]) for i in at]
-        for k, found in engine.choice_logprobs(conversations, LETTERS[:count]):
-            one = asked[at[k]]
+        conversations = [_last(wording, pending[i]) for i in at]
+        for k, outcome in engine.choice_logprobs(conversations, LETTERS[:count]):
+            one = pending[at[k]]
             base = _base(one, conversations[k])
-            if found.logprobs is None:
-                yield at[k], replace(base, error=found.error)
+            if outcome.logprobs is None:
+                yield at[k], replace(base, error=outcome.error)
                 continue
-            chances = [math.exp(found.logprobs[letter]) for letter in LETTERS[:count]]
+            chances = [math.exp(outcome.logprobs[letter]) for letter in LETTERS[:count]]
             mass = math.fsum(chances)
             shares = tuple(chance / mass for chance in chances) if mass else (1 / count,) * count
             text = _most(shares, one.row["choices"])
             yield at[k], replace(base, text=text, probabilities=shares, mass=min(mass, 1.0))
 
 
-def _by_yes(engine: Engine, asked: Mapping[int, _Asked], wording: Wording) -> Iterator[tuple[int, Answer]]:
+def _by_yes(engine: Engine, pending: Mapping[int, _Pending], wording: Wording) -> Iterator[tuple[int, Answer]]:
     """`probabilities` are those of yes against no, option by option; `mass` is the least of their sums."""
-    each = [(index, option) for index, one in asked.items() for option in range(len(one.row["choices"]))]
+    each = [(index, option) for index, one in pending.items() for option in range(len(one.row["choices"]))]
     conversations = [
-        asked[i].turn(wording.instruction, wording.query_yes(asked[i].row, asked[i].row["choices"][option]))
+        pending[i].turn(wording.instruction, wording.query_yes(pending[i].row, pending[i].row["choices"][option]))
         for i, option in each
     ]
-    answers: dict[int, dict[int, tuple[float, float]]] = {index: {} for index in asked}
+    answers: dict[int, dict[int, tuple[float, float]]] = {index: {} for index in pending}
     failed: dict[int, str] = {}
-    for k, found in engine.choice_logprobs(conversations, ("Yes", "No")) if each else ():
+    for k, outcome in engine.choice_logprobs(conversations, ("Yes", "No")) if each else ():
         index, option = each[k]
-        if found.logprobs is None:
-            failed[index] = found.error or "no probabilities"
+        if outcome.logprobs is None:
+            failed[index] = outcome.error or "no probabilities"
             continue
-        yes, no = (math.exp(found.logprobs[word]) for word in ("Yes", "No"))
+        yes, no = (math.exp(outcome.logprobs[word]) for word in ("Yes", "No"))
         answers[index][option] = (yes / (yes + no) if yes + no else 0.5, yes + no)
     first = {index: k for k, (index, option) in enumerate(each) if option == 0}
     for index, by_option in answers.items():
-        base = _base(asked[index], conversations[first[index]])
+        base = _base(pending[index], conversations[first[index]])
         if index in failed:
             yield index, replace(base, error=failed[index])
             continue
         shares = tuple(by_option[option][0] for option in sorted(by_option))
         mass = min(1.0, *(sum_ for _, sum_ in by_option.values()))
-        text = _most(shares, asked[index].row["choices"])
+        text = _most(shares, pending[index].row["choices"])
         yield index, replace(base, text=text, probabilities=shares, mass=mass)
 
 
-def _base(one: _Asked, conversation: Conversation) -> Answer:
+def _base(one: _Pending, conversation: Conversation) -> Answer:
     """The answer but for what the model says."""
     from videoqa.engines import Reply
 

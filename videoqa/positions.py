@@ -29,19 +29,19 @@ def extras(options: int) -> Extras:
 
 def figures(row: Row, line: Mapping[str, Any]) -> dict[str, float]:
     """The figures of one answer; no figure of what is right where that is withheld."""
-    found = _sureness(line)
+    shares = _sureness(line)
     choices, gold = row["choices"], row.get("gold")
     if gold is None:
-        return found
+        return shares
     choice = read_choice(line["prediction"], choices)
     right = float(is_right(choice, gold, choices))
-    found["chance"] = 1 / len(choices)
+    shares["chance"] = 1 / len(choices)
     for index, letter in enumerate(LETTERS[: len(choices)]):
-        found[f"always_{letter}"] = float(is_right(Choice(index, "ok", "letter"), gold, choices))
-    found[f"right_at_{LETTERS[gold]}"] = right
+        shares[f"always_{letter}"] = float(is_right(Choice(index, "ok", "letter"), gold, choices))
+    shares[f"right_at_{LETTERS[gold]}"] = right
     if choice.index is not None:
-        found[f"chosen_{LETTERS[choice.index]}"] = right
-    return found
+        shares[f"chosen_{LETTERS[choice.index]}"] = right
+    return shares
 
 
 def _sureness(line: Mapping[str, Any]) -> dict[str, float]:
@@ -61,19 +61,19 @@ def lines(extras: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
         known = [(letter, of[f"{name}_{letter}"]) for letter in LETTERS if f"{name}_{letter}" in of]
         return ", ".join(form.format(letter, 100 * one["mean"], int(one["n"])) for letter, one in known)
 
-    found = []
+    sentences = []
     if "chance" in of:
-        found.append(f"chance {100 * of['chance']['mean']:.1f}; always {listed('always', '{0} {1:.1f}')}")
-        found.append(f"right where the right answer is {listed('right_at', '{0} {1:.1f} (of {2})')}")
-        found.append(f"right where the answer chosen is {listed('chosen', '{0} {1:.1f} (of {2})')}")
+        sentences.append(f"chance {100 * of['chance']['mean']:.1f}; always {listed('always', '{0} {1:.1f}')}")
+        sentences.append(f"right where the right answer is {listed('right_at', '{0} {1:.1f} (of {2})')}")
+        sentences.append(f"right where the answer chosen is {listed('chosen', '{0} {1:.1f} (of {2})')}")
     if "mass" in of:
         again = round(of["asked_again"]["mean"] * of["asked_again"]["n"])
         sure = f"; mean confidence {of['confidence']['mean']:.2f}" if "confidence" in of else ""
-        found.append(f"mass on the answers {of['mass']['mean']:.3f}, {again} rows asked again by generation{sure}")
+        sentences.append(f"mass on the answers {of['mass']['mean']:.3f}, {again} rows asked again by generation{sure}")
     if "consistency" in of:
         one, each = of["consistency"], of["right_in_one"]
-        found.append(
+        sentences.append(
             f"in all shifts the same option {100 * one['mean']:.1f} (of {one['n']:.0f} questions); "
             f"right in a single one {100 * each['mean']:.1f}"
         )
-    return found
+    return sentences

@@ -92,12 +92,12 @@ class Plan:
         return "\n".join([f'One pull request on the dataset {self.repo}: "{self.title}"', *lines])
 
 
-def plan(api: HfApi, repo: str, found: Sequence[tuple[bytes, bytes | None]]) -> Plan:
-    """What it takes to bring results to a dataset repo or a local folder: `found` are result files as `published`, each
-    with its answers file or None. Looks for them in the repo and in its open pull requests; changes nothing."""
+def plan(api: HfApi, repo: str, results: Sequence[tuple[bytes, bytes | None]]) -> Plan:
+    """What it takes to bring results to a dataset repo or a local folder: `results` are result files as `published`,
+    each with its answers file or None. Looks for them in the repo and in its open pull requests; changes nothing."""
     wanted: dict[str, dict[str, bytes]] = {}
     titles = []
-    for text, answers in found:
+    for text, answers in results:
         result = parse(text, "this run's result")
         moment(result)
         folder = folder_of(text, result)

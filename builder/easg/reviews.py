@@ -62,7 +62,7 @@ def by_type(reviews: Iterable[Review]) -> dict[str, Agreement]:
 
 def card_text(reviews: Sequence[Review]) -> str:
     """The card's paragraph on the readers' agreement, with a blank line before it; "" where no two readers read."""
-    if not (found := by_type(reviews)):
+    if not (agreements := by_type(reviews)):
         return ""
     lines = [
         "",
@@ -72,7 +72,7 @@ def card_text(reviews: Sequence[Review]) -> str:
         "| type | questions | same label | Cohen's kappa |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {kind} | {one.n:,} | {one.raw:.1%} | {_kappa(one)} |" for kind, one in found.items()]
+    lines += [f"| {kind} | {one.n:,} | {one.raw:.1%} | {_kappa(one)} |" for kind, one in agreements.items()]
     return "\n".join(lines)
 
 
@@ -95,9 +95,9 @@ def text(rows: Sequence[Row], unambiguous: Collection[str], reviews: Sequence[Re
     of_kept = Counter(row["type"] for row in kept)
     lines.append(f"{'reviewed':<28}{len(kept):>7,}" + "".join(f"{of_kept[kind]:>10,}" for kind in kinds))
     lines += ["", *_compared([row for row in read if row["type"] != "purpose"], unambiguous)]
-    if found := by_type(reviews):
+    if agreements := by_type(reviews):
         lines += ["", f"{'agreement':<12}{'questions':>9}{'same label':>12}{'kappa':>7}"]
-        lines += [f"{kind:<12}{one.n:>9,}{one.raw:>12.1%}{_kappa(one):>7}" for kind, one in found.items()]
+        lines += [f"{kind:<12}{one.n:>9,}{one.raw:>12.1%}{_kappa(one):>7}" for kind, one in agreements.items()]
     return "\n".join(lines)
 
 

@@ -81,10 +81,10 @@ class ChoiceAccuracy(evaluate.Metric):
             scored_row(f"{row:09d}", str(clip), "choice", verdict)
             for row, (verdict, clip) in enumerate(zip(verdicts, clips, strict=True))
         ]
-        found = ACCURACY.compute(rows, None, key="letters", types=("choice",)).avg
-        low, high = (None, None) if found.interval is None else (end / 100 for end in found.interval)
-        counts = {"n": found.n, "unreadable": found.unreadable, "clips": len({row.clip for row in rows})}
-        return {"accuracy": found.mean, "low": low, "high": high, **counts}
+        avg = ACCURACY.compute(rows, None, key="letters", types=("choice",)).avg
+        low, high = (None, None) if avg.interval is None else (end / 100 for end in avg.interval)
+        counts = {"n": avg.n, "unreadable": avg.unreadable, "clips": len({row.clip for row in rows})}
+        return {"accuracy": avg.mean, "low": low, "high": high, **counts}
 
 
 def _checked(predictions, references, choices):

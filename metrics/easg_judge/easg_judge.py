@@ -126,14 +126,14 @@ class EasgJudge(evaluate.Metric):
         measure = constants or Calibration.of(judge.key, _scored(theirs, clips, types), types=EASG.types)
         scores = EASG.measure.compute(_scored(mine, clips, types), measure, key=judge.key, types=EASG.types)
 
-        found = {"avg": scores.avg.value, **_numbers("avg_", scores.avg), **_counts("", scores.avg)}
+        figures = {"avg": scores.avg.value, **_numbers("avg_", scores.avg), **_counts("", scores.avg)}
         for name, summary in scores.by_type.items():
-            found |= {name: summary.value, **_numbers(f"{name}_", summary), **_counts(f"{name}_", summary)}
-            found[f"{name}_truth"] = measure.means.get(name)
-        found["truth_unreadable"] = sum(verdict.score is None for verdict in theirs)
+            figures |= {name: summary.value, **_numbers(f"{name}_", summary), **_counts(f"{name}_", summary)}
+            figures[f"{name}_truth"] = measure.means.get(name)
+        figures["truth_unreadable"] = sum(verdict.score is None for verdict in theirs)
         masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
-        found["mass"] = sum(masses) / len(masses) if masses else None
-        return found | {"judge": judge.key, "mode": judge.mode}
+        figures["mass"] = sum(masses) / len(masses) if masses else None
+        return figures | {"judge": judge.key, "mode": judge.mode}
 
 
 def _judge(engine, mode, sampling, rubric):

@@ -39,12 +39,12 @@ SMALL = 1 << 20  # bytes; smaller files are hashed each time
 
 def parts(message: Message) -> list[dict[str, Any]]:
     """The content of a message as a list of parts, checked."""
-    content = message["content"]
-    found = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    for part in found:
+    given = message["content"]
+    content = [{"type": "text", "text": given}] if isinstance(given, str) else list(given)
+    for part in content:
         if part.get("type") not in ("text", "image"):
             raise UserError(f"a message holds a part of type {part.get('type')!r}; allowed are text, image")
-    return found
+    return content
 
 
 def pictures(conversation: Conversation) -> list[Any]:

@@ -96,7 +96,7 @@ def positions_of(completion: Completion) -> list[tuple[str, Top]] | None:
         ]
     except (LookupError, TypeError):
         return None
-    found: list[tuple[str, Top]] = []
+    positions: list[tuple[str, Top]] = []
     for token, top, own in listed:
         if not all(isinstance(t, str) for t in (token, *(t for t, _ in top))):
             return None
@@ -107,8 +107,8 @@ def positions_of(completion: Completion) -> list[tuple[str, Top]] | None:
         if not sum(chances.values()) < 1.01:
             raise ValueError(f"the log-probabilities behind {token!r} add up to {sum(chances.values()):.3g}, above 1")
         # -745: below it exp is 0
-        found.append((token, {t: math.log(p) if p > 0 else -745.0 for t, p in chances.items()}))
-    return found or None
+        positions.append((token, {t: math.log(p) if p > 0 else -745.0 for t, p in chances.items()}))
+    return positions or None
 
 
 def _logprob(value: Any) -> float:

@@ -269,14 +269,14 @@ async def _forced(
         return str(error)
 
 
-def _top(reply: Completion, asked: int | None) -> int | None:
+def _top(reply: Completion, wanted: int | None) -> int | None:
     """How many log-probabilities really come with a position; None where they are none that can be a distribution."""
     try:
-        positions = positions_of(reply) if asked else None
+        positions = positions_of(reply) if wanted else None
     except ValueError:
         return None
-    if asked is None or not positions:
+    if wanted is None or not positions:
         return None
     given = max(len(top) for _, top in positions)
     mass = max(math.fsum(map(math.exp, top.values())) for _, top in positions)
-    return min(asked, given) if given >= min(TOPS) and mass > 0.1 else None
+    return min(wanted, given) if given >= min(TOPS) and mass > 0.1 else None

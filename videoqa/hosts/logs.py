@@ -122,21 +122,21 @@ def _located(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _keep_verdicts(run: Run, details: Sequence[Detail]) -> None:
     """The verdicts of the lighteval run's own judge, as the run's first result."""
-    said = _object(details[0].record["judge"], "judge")
+    scorer = _object(details[0].record["judge"], "judge")
     for detail in details:
         for of, name in (("answer", "verdict"), ("truth", "truth_verdict")):
             if detail.record[name]:
                 line = _object(detail.record[name], f"{detail.row['id']}: {name}")
-                run.verdicts_file.append({"id": detail.row["id"], "of": of, "judge": said["key"], **line})
-    if any(verdict.score is not None for verdict in run.verdicts(said["key"], "answer").values()):
-        write_json(run.scores_path(said["key"]), result(run, [detail.row for detail in details], said))
+                run.verdicts_file.append({"id": detail.row["id"], "of": of, "judge": scorer["key"], **line})
+    if any(verdict.score is not None for verdict in run.verdicts(scorer["key"], "answer").values()):
+        write_json(run.scores_path(scorer["key"]), result(run, [detail.row for detail in details], scorer))
 
 
 def _object(text: Any, where: str) -> dict[str, Any]:
-    found = record_in(text.encode()) if isinstance(text, str) else None
-    if found is None:
+    record = record_in(text.encode()) if isinstance(text, str) else None
+    if record is None:
         raise UserError(f"{where} in the details is no JSON object: {json.dumps(text)[:60]}")
-    return found
+    return record
 
 
 # -- for `easg-bench import-answers` ----------------------------------------------------------------------------------
@@ -204,20 +204,20 @@ def _asked(
     question = doc.get("question")
     prompt = _plain(" ".join(_texts([line.get("input"), line.get("arguments")])))
     if isinstance(question, str):
-        found = list(by_question.get(_plain(question), []))
+        fitting = list(by_question.get(_plain(question), []))
     elif prompt and (row is None or _plain(row["question"]) not in prompt):
-        # the longest one: a shorter question may be a part of it
-        asked = max((text for text in by_question if text and text in prompt), key=len, default="")
-        found = list(by_question.get(asked, []))
+        # a shorter question may be a part of it
+        longest = max((text for text in by_question if text and text in prompt), key=len, default="")
+        fitting = list(by_question.get(longest, []))
         question = prompt
     else:
         return row
-    if row in found:
+    if row in fitting:
         return row
-    found = [one for one in found if one["answer"] == str(line.get("target"))]
-    if len(found) == 1:
-        return found[0]
-    fits = f"fits {len(found)} rows" if found else "is none"
+    fitting = [one for one in fitting if one["answer"] == str(line.get("target"))]
+    if len(fitting) == 1:
+        return fitting[0]
+    fits = f"fits {len(fitting)} rows" if fitting else "is none"
     raise UserError(
         f"{where}: {question[:80]!r} with the answer {str(line.get('target'))[:40]!r} {fits} of the data set: give the "
         "--data and --config that its task ran on"
@@ -239,9 +239,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _first(replies: Any, where: str) -> str:
     """The text in what may be a list of replies, or of lists of them."""
-    found = replies
-    while isinstance(found, list) and found:
-        found = found[0]
-    if not isinstance(found, str):
+    text = replies
+    while isinstance(text, list) and text:
+        text = text[0]
+    if not isinstance(text, str):
         raise UserError(f"{where}: filtered_resps holds no text: {json.dumps(replies)[:80]}")
-    return found
+    return text

@@ -51,7 +51,7 @@ class Options:
         texts: dict[str, set[int]] = {}
         for index, choice in enumerate(choices):
             texts.setdefault(_words(plain_text(choice)), set()).add(self.same[index])
-        self.texts = sorted(((text, found) for text, found in texts.items() if text), key=lambda pair: -len(pair[0]))
+        self.texts = sorted(((text, places) for text, places in texts.items() if text), key=lambda pair: -len(pair[0]))
 
     def index(self, label: str) -> int:
         return self.same[self.labels.index(label.upper())]

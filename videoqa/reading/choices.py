@@ -114,12 +114,12 @@ def _read(raw: str, options: Options) -> Choice:
         label = _label(reply, 0, LEAD_END) if one_word else None
         return Choice(index, "ok", "text") if label is None or label[0] == {index} else SEVERAL
     for read, how in ((_statement, "statement"), (_leads, "letter"), (_text_within, "text")):
-        if found := read(reply):
-            return Choice(next(iter(found)), "ok", how) if len(found) == 1 else SEVERAL
+        if chosen := read(reply):
+            return Choice(next(iter(chosen)), "ok", how) if len(chosen) == 1 else SEVERAL
     if REFUSES.search(text):
         return REFUSAL
-    found = _mentions(reply)
-    return SEVERAL if len(found) > 1 else Choice(found.pop(), "ok", "mention") if found else NOTHING
+    chosen = _mentions(reply)
+    return SEVERAL if len(chosen) > 1 else Choice(chosen.pop(), "ok", "mention") if chosen else NOTHING
 
 
 def _label(reply: Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int] | None:
@@ -128,7 +128,7 @@ def _label(reply: Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int] 
     match = options.forms.label.match(text, at)
     if match is None:
         return None
-    found, stop = {options.index(match["l"])}, match.end("l")
+    chosen, stop = {options.index(match["l"])}, match.end("l")
     for _ in options.labels:
         more = options.forms.more.match(text, stop)
         if more is None:
@@ -136,12 +136,12 @@ def _label(reply: Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int] 
         named = match["named"] and more["comma"] is None and not more["l"].islower()
         if not (named or BARE_END.match(text, more.end()) or options.forms.more.match(text, more.end())):
             break
-        found.add(options.index(more["l"]))
+        chosen.add(options.index(more["l"]))
         stop = more.end()
-    if len(found) > 1:
-        return found, stop
+    if len(chosen) > 1:
+        return chosen, stop
     if match["close"] and set("([{") & set(match["open"]):
-        return found, match.end()
+        return chosen, match.end()
     named = match["named"] and end is BARE_END and not match["l"].islower()
     if match["l"] in "AI":  # "option A screwdriver"
         named = named and (OF_OPTION.match(text, stop) or VERB.match(text, stop))
@@ -156,20 +156,20 @@ def _label(reply: Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int] 
         return None
     if match["l"] in "ai" and text.startswith((" (", " -", " –", " —"), stop):
         return None
-    return found, match.end() if match["close"] else stop
+    return chosen, match.end() if match["close"] else stop
 
 
 def _lone(line: str, options: Options) -> set[int] | None:
     """What a line chooses that holds nothing but a label, an option's text, or both; None for any other line."""
     reply = Reply(line, options)
     label = _label(reply, 0, LEAD_END)
-    found, end = label or (set(), 0)
+    chosen, end = label or (set(), 0)
     behind = reply.text_at(end)
     if label and behind is None:  # "A: C" is no choice of either
         behind = _label(reply, SEPARATOR.match(line, end).end(), LEAD_END)  # type: ignore[union-attr]
     if behind is not None:
-        found, end = found | behind[0], behind[1]
-    return found if found and not WORD.search(line, end) else None
+        chosen, end = chosen | behind[0], behind[1]
+    return chosen if chosen and not WORD.search(line, end) else None
 
 
 def _stated_at(reply: Reply, at: int) -> tuple[set[int], int] | None:
@@ -207,22 +207,22 @@ def _statement(reply: Reply) -> set[int]:
     last_start, last_end, last, last_right = stated[-1]
     if WAIT.search(text, last_end):
         return set(reply.options.same)  # taken back, and nothing put in its place: it may be any
-    found = set(last)
+    chosen = set(last)
     first, _, below = text.partition("\n")
     if (lone := _lone(first[:LINE], reply.options)) and not _lone(below.partition("\n")[0][:LINE], reply.options):
         stated.insert(0, (0, min(len(first), last_start), lone, False))
     other = max((end for _, end, before, _ in stated if not before <= last and end <= last_start), default=None)
     if other is not None and not TAKEN_BACK.search(text, other, last_end):
-        return found.union(*(before for _, _, before, _ in stated))
+        return chosen.union(*(before for _, _, before, _ in stated))
     for _, end, before, right in stated[:-1]:
         between = text[end:last_start] if last_start - end < 80 else "\n"
         same = end > last_start or (ALTERNATIVE.search(between) and not SENTENCE_END.search(between))
         if same or (right and last_right):
-            found |= before
+            chosen |= before
     above, _, closing = text.rpartition("\n")
     if len(above) >= last_end and (lone := _lone(closing[:LINE], reply.options)):
-        found |= lone
-    return found
+        chosen |= lone
+    return chosen
 
 
 def _is_verdict(match: re.Match[str]) -> bool:
@@ -237,36 +237,36 @@ def _is_verdict(match: re.Match[str]) -> bool:
 def _leads(reply: Reply) -> set[int]:
     """The label that the reply begins with and the lines that are nothing but a choice; all have to agree."""
     options = reply.options
-    found: set[int] = set()
+    chosen: set[int] = set()
     listed: set[int] = set()
     for number, whole in enumerate(reply.text.split("\n")):
         line = whole[:LINE]
         if (lone := _lone(line, options)) is not None:
-            found |= lone
+            chosen |= lone
             continue
         of_line = Reply(line, options)
         lead = _label(of_line, 0, LEAD_END)
         if lead is None or DENIED_BEHIND.match(line, lead[1]) or VERB.match(line, lead[1]):
             begins = of_line.text_at(0)
             if number == 0 and begins and " " not in line[: begins[1]] and STOP.match(line, begins[1]):
-                found |= begins[0]  # "Yes, ..."
+                chosen |= begins[0]  # "Yes, ..."
             continue
         behind = of_line.text_at(lead[1])
         indices = lead[0] | (behind[0] if behind else set())
         if number == 0:
-            found |= indices
+            chosen |= indices
             if not REASON.match(line, lead[1]):  # "A: pans, B: onions, ..." goes through the options
-                found |= _mentions(of_line) | {options.index(one["l"]) for one in options.forms.item.finditer(line)}
+                chosen |= _mentions(of_line) | {options.index(one["l"]) for one in options.forms.item.finditer(line)}
         elif not DENIED_FAR.match(line, lead[1]):
             listed |= indices
-    return found | listed if found else set()
+    return chosen | listed if chosen else set()
 
 
 def _text_within(reply: Reply) -> set[int]:
     """The options whose text occurs, outside the text of a longer one, and is not denied. Letters that are mentioned
     beside count against it."""
     options, words = reply.options, reply.words
-    found: set[int] = set()
+    chosen: set[int] = set()
     for text, indices in options.texts:
         if text in COMMON or (len(text) <= 2 and " " not in text) or text.isdigit():
             continue
@@ -277,35 +277,35 @@ def _text_within(reply: Reply) -> set[int]:
             inside = inside or not (reply.denied(start) or DENIED_BEHIND.match(reply.text, end))
             at = words.find(f" {text} ", at + len(text) + 1)
         if inside:
-            found |= indices
+            chosen |= indices
         words = words.replace(f" {text} ", f" {'=' * len(text)} ")  # of the same length
-    if len(found) == 1 and (letters := _mentions(reply)) and not letters & found:
-        return found | letters
-    return found
+    if len(chosen) == 1 and (letters := _mentions(reply)) and not letters & chosen:
+        return chosen | letters
+    return chosen
 
 
 def _mentions(reply: Reply) -> set[int]:
     """The labels in the forms "option B" and "(B)" that no sentence denies. Where an answer is stated in words that are
     no option's, only those in its sentence: "The answer is the dog (D)."."""
     text = reply.text
-    found: set[int] = set()
+    chosen: set[int] = set()
     stated = [one for one in STATED.finditer(text) if one["noun"] and not reply.denied(one.start())]
     start, stop = 0, len(text)
     if stated:
         start = stated[-1].end()
         word = reply.options.forms.label.match(text, start)
         if word and word["l"] not in "AIai":  # "Answer: C washes": a label, maybe, that could not be read
-            return found
+            return chosen
         end = SENTENCE_END.search(text, start + 1)
         stop = end.start() if end else stop
     for match in reply.options.forms.mention.finditer(text, start, stop):
         if reply.denied(match.start()) or DENIED_FAR.match(text, match.end()) or text.startswith("?", match.end()):
             continue
         if match["l"] is not None:
-            found |= (_label(reply, match.start(), BARE_END) or (set(), 0))[0]
+            chosen |= (_label(reply, match.start(), BARE_END) or (set(), 0))[0]
         elif not PERSON.search(text[max(0, match.start() - 20) : match.start()]):
-            found.add(reply.options.index(match["in"]))
-    return found
+            chosen.add(reply.options.index(match["in"]))
+    return chosen
 
 
 _FENCE = re.compile(r"```(?:json)?\s*\n?([^`]*)```", re.I)

@@ -98,11 +98,11 @@ def modifiers(before: str) -> tuple[bool, bool, bool]:
     head, colon, _ = before.rpartition(":")
     if colon and not (_OWN_LEAD.search(head[-80:]) or _SO.match(head)) and head.strip(" -•"):
         return False, False, False  # "The student added: Score: 10"
-    said = re.findall(r"[\w'’]+", NEAR.split(before)[-1].lower().replace("’", "'"))
-    final = any(w in _MODIFIERS["final"] for w in said)
-    revised = any(w in _MODIFIERS["revised"] for w in said)
+    before_it = re.findall(r"[\w'’]+", NEAR.split(before)[-1].lower().replace("’", "'"))
+    final = any(w in _MODIFIERS["final"] for w in before_it)
+    revised = any(w in _MODIFIERS["revised"] for w in before_it)
     known = _MODIFIERS["final"] | _MODIFIERS["revised"] | _MODIFIERS["plain"]
-    return len(said) <= 6 and all(w in known for w in said), final, revised
+    return len(before_it) <= 6 and all(w in known for w in before_it), final, revised
 
 
 def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
@@ -140,14 +140,14 @@ def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
             continue
         if before.strip() and SUPPOSING.match(before):
             continue  # "With the lid named, the score is 9"
-        found = number_at(
+        figure = number_at(
             line,
             m.end(),
             comma=True,
             foreign=not re.match(r"(?:score|rating|grade|point|mark|overall|total)", m[0], re.I),
         )
-        if found is not None and _SCHOOL_GRADE.match(line, found[2]):
-            found = None, None, found[2]  # a number of another scale is no score
+        if figure is not None and _SCHOOL_GRADE.match(line, figure[2]):
+            figure = None, None, figure[2]  # a number of another scale is no score
         lower = (m["loose"] or "").lower()
         rank: Rank = (
             "final"
@@ -155,23 +155,23 @@ def labelled(line: str, number: int, above: str) -> Iterator[Claim]:
             else "score"
         )
         whole = m.start() <= starts or (at_start and known and m.start() - starts <= 30)
-        if found is None:
+        if figure is None:
             ratio = _STARS.match(line, m.end())  # "Rating: ★★★ (7/10)"
-            found = number_at(line, ratio.end()) if ratio else None
-            if found is not None and found[1] is None:
-                found = None
-            if found is None and whole and _UNKNOWN.match(line, m.end()):
-                found = None, None, m.end()
-        if found is None or (loose and found[0] is not None and not _closed(line, found[2], found[1])):
+            figure = number_at(line, ratio.end()) if ratio else None
+            if figure is not None and figure[1] is None:
+                figure = None
+            if figure is None and whole and _UNKNOWN.match(line, m.end()):
+                figure = None, None, m.end()
+        if figure is None or (loose and figure[0] is not None and not _closed(line, figure[2], figure[1])):
             continue
-        if lower in ("total", "totale") and found[1] is None and not re.search(r"(?<!\w)(?:points?|score)|\d", above):
+        if lower in ("total", "totale") and figure[1] is None and not re.search(r"(?<!\w)(?:points?|score)|\d", above):
             continue  # "Total: 10" of facts; parts with numbers stand above one of scores
-        yield Claim(found[0], found[1], rank, number, m.start(), found[2], whole, revised)
+        yield Claim(figure[0], figure[1], rank, number, m.start(), figure[2], whole, revised)
     for m in _LABEL_CJK.finditer(line):
-        found = number_at(line, m.end(), foreign=True)
-        if found and _CJK_OWN.match(_CJK_FINAL.sub("", m["before"])) and own(line, m.start()):
+        figure = number_at(line, m.end(), foreign=True)
+        if figure and _CJK_OWN.match(_CJK_FINAL.sub("", m["before"])) and own(line, m.start()):
             rank = "final" if _CJK_FINAL.search(m["before"]) or m[0].startswith(("总分", "總分", "총점")) else "score"
-            yield Claim(found[0], found[1], rank, number, m.start(), found[2], m.start() <= starts)
+            yield Claim(figure[0], figure[1], rank, number, m.start(), figure[2], m.start() <= starts)
 
 
 # what may stand between a label and a ratio: "Rating: ★★★ (7/10)", "Grade: B+ (8/10)", "Rating: Good, 7/10"

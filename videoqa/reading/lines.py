@@ -41,10 +41,10 @@ def _whole_lines(lines: Sequence[str]) -> Iterator[Claim]:
         line = lines[n]
         above = lines[full[place - 1]] if place else ""
         start = _BEFORE_NUMBER.match(line)
-        found = number_at(line, start.end() if start else 0)
-        if found is None:
+        figure = number_at(line, start.end() if start else 0)
+        if figure is None:
             continue
-        value, of, end = found
+        value, of, end = figure
         if of is None and not line[start.end() if start else 0 :].lstrip("⟦+-–")[:1].isdigit():
             continue  # "sei", "one" and "ten" are words of the prose as well
         lone = not re.search(r"[^\W_]", re.sub(r"^(?:です|入り|입니다|이다)", "", line[end:]))
@@ -84,9 +84,9 @@ def claims(lines: Sequence[str], top: float) -> list[Claim]:
     """The scores that the lines name, in their order, at most MOST. `top` is the scale's highest score."""
     named = list(islice(_whole_lines(lines), MOST))
     for n, line in enumerate(lines):
-        told = _TOLD_LINE.match(line)
-        said = islice(chain(labelled(line, n, "\n".join(lines[max(0, n - 8) : n])), in_sentences(line, n, top)), MOST)
-        named += [c for c in said if c.whole_line or not told]
+        quoted = _TOLD_LINE.match(line)
+        of_line = chain(labelled(line, n, "\n".join(lines[max(0, n - 8) : n])), in_sentences(line, n, top))
+        named += [c for c in islice(of_line, MOST) if c.whole_line or not quoted]
         if len(named) >= MOST:
             break
     named.sort(key=lambda c: (c.line, c.begins))

@@ -150,18 +150,18 @@ def number_at(
 ) -> tuple[float | None, float | None, int] | None:
     """The score that begins at `at`, its scale's top where named, and its end; (None, None, end) for one that was
     named and is unclear ("7-8", "80%"); None for what is no score: a count, a condition, a part's score, a question."""
-    found = _NUMBER.match(line, at)
-    if found is None:
+    match = _NUMBER.match(line, at)
+    if match is None:
         return None
-    end, number = found.end(), found["n"]
-    if found["comma"]:
-        if not (foreign or comma or found["of"]) or found["word"]:
+    end, number = match.end(), match["n"]
+    if match["comma"]:
+        if not (foreign or comma or match["of"]) or match["word"]:
             return None, None, end
-        number += found["comma"].replace(",", ".")
+        number += match["comma"].replace(",", ".")
     rest = line[end : end + 120]
     if _AFTER_POINTS.match(line, end - 1):  # "6점입니다", "6分，"
-        return _value(number), None if found["of"] is None else _value(found["of"]), end
-    half = 0.5 if found["half"] else 0.0
+        return _value(number), None if match["of"] is None else _value(match["of"]), end
+    half = 0.5 if match["half"] else 0.0
     if _UNCLEAR.match(rest):
         return (None, None, end) if _RANGE_OR_SHARE.match(rest) else None
     if _ALTERNATIVE.match(rest):
@@ -171,7 +171,7 @@ def number_at(
     sentence = re.search(r"[.!?](?=\s|$)", rest)
     if sentence and sentence[0] == "?":
         return None
-    return _value(number) + half, None if found["of"] is None else _value(found["of"]), end
+    return _value(number) + half, None if match["of"] is None else _value(match["of"]), end
 
 
 def _may_follow(rest: str, foreign: bool) -> bool:
@@ -261,7 +261,7 @@ def own(line: str, begins: int, breath: bool = False) -> bool:
     before = SENTENCE_END.split(line[start:begins])[-1]
     if '"' in before:
         return False  # a quotation that was not closed on its line
-    told = _TURN.split(before)[-1]
+    turn = _TURN.split(before)[-1]
     near = _SOFT_TURN.split(before)[-1]
     if _CONDITION.search(before) and not re.search(r"(?<!\w)but(?!\w)", before):
         return False
@@ -269,4 +269,4 @@ def own(line: str, begins: int, breath: bool = False) -> bool:
         SUPPOSING.match(before) or not set(re.findall(r"[\w'’]+", NEAR.split(before)[-1].lower())) <= _BREATH
     ):
         return False  # "The student reckons it deserves a 10"
-    return not (_ECHO.search(told) or _SUPPOSED.search(near) or _DENIED.search(near))
+    return not (_ECHO.search(turn) or _SUPPOSED.search(near) or _DENIED.search(near))

@@ -123,7 +123,7 @@ def in_sentences(line: str, number: int, top: float) -> Iterator[Claim]:
         (_FOREIGN, ""),
     ):
         for m in form.finditer(line):
-            found = number_at(line, m.end(), foreign=form is _FOREIGN)
+            figure = number_at(line, m.end(), foreign=form is _FOREIGN)
             would = form is _FIRST_PERSON and re.search(r"(?<!\w)would(?!\w)|['’]d(?!\w)", m[0], re.I)
             if would and (
                 SUPPOSING.match(SENTENCE_END.split(line[max(0, m.start() - 240) : m.start()])[-1])
@@ -131,12 +131,12 @@ def in_sentences(line: str, number: int, top: float) -> Iterator[Claim]:
             ):
                 continue  # "With the lid, I would give it a 9", "I would have given it a 9"
             if (
-                found is None
+                figure is None
                 or not own(line, m.start(), form is _THIRD_PERSON)
                 or (form is _THIRD_PERSON and _TIME.search(m[0]))
             ):
                 continue
-            value, of, end = found
+            value, of, end = figure
             if form is _FOREIGN and m["top"]:
                 of = float(m["top"])
             if of is not None and of != top:
@@ -188,24 +188,24 @@ def in_sentences(line: str, number: int, top: float) -> Iterator[Claim]:
             )
             yield Claim(value, of, "score", number, m.start(), end, False, revised)
     for m in _STRAY.finditer(line):
-        found = number_at(line, m.end())
+        figure = number_at(line, m.end())
         if (
-            found
-            and found[0] is not None
-            and (found[1] == top or (m["merit"] and found[1] is None))
+            figure
+            and figure[0] is not None
+            and (figure[1] == top or (m["merit"] and figure[1] is None))
             and own(line, m.start())
         ):
-            yield Claim(found[0], found[1], "stray", number, m.start(), found[2], False)
+            yield Claim(figure[0], figure[1], "stray", number, m.start(), figure[2], False)
     for m in _MARKED.finditer(line):
-        found = number_at(line, m.start())
-        if found is not None and own(line, m.start()):
-            yield Claim(found[0], found[1], "score", number, m.start(), found[2], m.start() <= 1)
+        figure = number_at(line, m.start())
+        if figure is not None and own(line, m.start()):
+            yield Claim(figure[0], figure[1], "score", number, m.start(), figure[2], m.start() <= 1)
     for m in _SENTENCE_RATIO.finditer(line):
         before = line[max(0, m.start() - 120) : m.start()]
         if m[0][:1] in (":", "–", "—") and (not _RATED_BEFORE.search(before) or re.search(CRITERION, before, re.I)):
             continue
-        found = number_at(line, m.end())
-        if not m.end() and found is not None and not re.search(r"[^\W_]", line[found[2] :]):
+        figure = number_at(line, m.end())
+        if not m.end() and figure is not None and not re.search(r"[^\W_]", line[figure[2] :]):
             continue  # a line of its own, see _whole_lines
-        if found is not None and found[1] == top and own(line, m.end()):
-            yield Claim(found[0], found[1], "weak", number, m.end(), found[2], False)
+        if figure is not None and figure[1] == top and own(line, m.end()):
+            yield Claim(figure[0], figure[1], "weak", number, m.end(), figure[2], False)

@@ -123,10 +123,10 @@ class _Twice(ValueError):
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise _Twice
-    return found
+    return members
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
@@ -142,7 +142,7 @@ def _objects_as_lines(text: str) -> tuple[str, str]:
         same_line = before.rsplit("\n", 1)[-1] or (
             before.rstrip().rsplit("\n", 1)[-1] if before.rstrip().endswith(":") else ""
         )
-        shown = bool(_SHOWN.search(same_line))
+        example = bool(_SHOWN.search(same_line))
         try:
             data, end = _DECODER.raw_decode(text, start.end() - 1)
             lines, why = _object_lines(data), _reason(data)
@@ -156,8 +156,8 @@ def _objects_as_lines(text: str) -> tuple[str, str]:
             lines, why = _member_lines(members), ""
             if not lines:
                 end = start.end()
-        kept += [text[at : start.start()], *([] if shown else [f"\n{line}\n" for line in lines])]
-        reason, at = reason or ("" if shown else why), end
+        kept += [text[at : start.start()], *([] if example else [f"\n{line}\n" for line in lines])]
+        reason, at = reason or ("" if example else why), end
     return "".join(kept) + text[at:], reason
 
 
@@ -199,11 +199,11 @@ def _member_lines(members: list[tuple[str, Any]]) -> list[str]:
         ):
             key = "score"
         if key in KEYS_SCORE or key in KEYS_FINAL:
-            said = str(value).strip() if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
-            said = said if said and len(said) <= 40 and "\n" not in said else "n/a"
-            if tops and re.fullmatch(r"[\d.]+", said):
-                said = f"{said}/{tops[0]}"
-            lines.append(f"{'overall' if key in KEYS_FINAL else 'score'}: {said}")
+            given = str(value).strip() if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
+            given = given if given and len(given) <= 40 and "\n" not in given else "n/a"
+            if tops and re.fullmatch(r"[\d.]+", given):
+                given = f"{given}/{tops[0]}"
+            lines.append(f"{'overall' if key in KEYS_FINAL else 'score'}: {given}")
     return lines
 
 
@@ -245,10 +245,10 @@ def _tables_as_lines(lines: list[str]) -> list[str]:
 
 def _label(cell: str) -> str:
     """What a table's cell says its row or column is: "overall", "score" or ""."""
-    said = re.sub(r"\(.{0,60}?\)|[^\w\s]", " ", cell).lower().split()
-    if said and said[0] in ("overall", "final", "total"):
-        return "overall" if len(said) == 1 or said[1] in KEYS_SCORE else ""
-    return "score" if len(said) == 1 and said[0] in KEYS_SCORE else ""
+    words = re.sub(r"\(.{0,60}?\)|[^\w\s]", " ", cell).lower().split()
+    if words and words[0] in ("overall", "final", "total"):
+        return "overall" if len(words) == 1 or words[1] in KEYS_SCORE else ""
+    return "score" if len(words) == 1 and words[0] in KEYS_SCORE else ""
 
 
 def _table_lines(table: list[str]) -> list[str]:

@@ -131,24 +131,24 @@ def split_action(answer: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(answer[:end]), list(answer[end:])
 
 
-def _verb(said: Sequence[str], action: Sequence[str]) -> float:
-    if not action or not any(_same(word, action[0]) for word in said):
+def _verb(words: Sequence[str], action: Sequence[str]) -> float:
+    if not action or not any(_same(word, action[0]) for word in words):
         return 0.0
     opposite = _OPPOSITE.get(action[1]) if len(action) > 1 else None
-    return float(opposite not in said or action[1] in said)
+    return float(opposite not in words or action[1] in words)
 
 
 def _alike(relation: str) -> set[str]:
     return next((group for group in _ALIKE if relation in group), {relation})
 
 
-def _common(said: Sequence[str], meant: Sequence[str]) -> int:
+def _common(words: Sequence[str], meant: Sequence[str]) -> int:
     """How many words of the one are also in the other, each used once."""
-    left = list(said)
+    left = list(words)
     for word in meant:
         if (at := next((i for i, other in enumerate(left) if _same(word, other)), None)) is not None:
             del left[at]
-    return len(said) - len(left)
+    return len(words) - len(left)
 
 
 def _same(a: str, b: str) -> bool:

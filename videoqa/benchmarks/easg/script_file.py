@@ -26,7 +26,7 @@ from videoqa.rows import Row
 from videoqa.runs import Run
 
 FIELDS = ("vid", "type", "question", "answer", "prediction")
-SHOWN = 5  # problems told of one file
+LISTED = 5  # problems of one file that are named
 
 
 def read_script(path: Path, rows: Sequence[Row]) -> list[Answered]:
@@ -50,8 +50,8 @@ def read_script(path: Path, rows: Sequence[Row]) -> list[Answered]:
         except ValueError as error:
             problems.append(f"row {number}: {error}")
     if problems:
-        rest = [f"and {len(problems) - SHOWN} more rows"] if len(problems) > SHOWN else []
-        raise UserError("\n  ".join([f"{path}: {len(problems)} of {len(lines)} rows", *problems[:SHOWN], *rest]))
+        rest = [f"and {len(problems) - LISTED} more rows"] if len(problems) > LISTED else []
+        raise UserError("\n  ".join([f"{path}: {len(problems)} of {len(lines)} rows", *problems[:LISTED], *rest]))
     return answered
 
 
