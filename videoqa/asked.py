@@ -18,10 +18,10 @@ from videoqa import extras
 from videoqa import frames as framing
 from videoqa.asking import Way
 from videoqa.benchmark import ScorerOptions, Track
+from videoqa.choices import CIRCULAR
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.judge import Judge
-from videoqa.letters import CIRCULAR
 from videoqa.rows import Row, clips_revision, revision
 from videoqa.rows import shard as part_of
 from videoqa.runs import Run, asked_rows, check_place, whole_clips

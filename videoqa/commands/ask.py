@@ -16,7 +16,6 @@ from videoqa import frames as framing
 from videoqa.asked import Asked, about, check_scorer, order_of
 from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import ScorerOptions, Track
-from videoqa.choices import CIRCULAR
 from videoqa.commands import options as o
 from videoqa.commands.results import report
 from videoqa.engines import Engine
@@ -42,7 +41,7 @@ from videoqa.videos import Videos
 app = typer.Typer()
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def run(
     model: o.Model,
     judge: o.JudgeOrNone = None,
@@ -96,7 +95,7 @@ def run(
     _finish(failed, out, doubtful)
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def answer(
     model: o.Model,
     benchmark: o.Benchmark = None,
@@ -128,7 +127,7 @@ def answer(
         _finish(_answer(engine, rows, opened, asked.videos), out)
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def judge(
     run_folder: o.RunFolder,
     judge: o.JudgeOrNone = None,

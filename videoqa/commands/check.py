@@ -25,7 +25,7 @@ from videoqa.store import line_of
 app = typer.Typer()
 
 
-@app.command("judge-check")
+@app.command("judge-check", epilog=o.SPEC_HELP)
 def judge_check(
     judge: o.JudgeSpec,
     benchmark: o.Benchmark = None,

@@ -18,7 +18,7 @@ from videoqa.hosts import logs
 app = typer.Typer()
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def rejudge(
     details: Annotated[
         list[Path], typer.Argument(metavar="DETAILS.parquet...", help="The details that lighteval saved of a run.")
