@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 BIN := .venv/bin
 EXTRAS := local,builder,video,lighteval,space,dev
 
-.PHONY: demo test quick lint space clean
+.PHONY: demo test quick lint space pictures clean
 
 demo: build/demo/README.md build/models/smollm2/config.json
 	$(BIN)/easg-bench run --data build/demo --model build/models/smollm2 --judge build/models/smollm2 \
@@ -36,14 +36,26 @@ lint: .venv/installed
 	touch $@
 
 # the leaderboard on http://127.0.0.1:7860 with the demo's results; space/README.md says how to show others
-space: build/demo/README.md
-	GRADIO_SERVER_NAME=127.0.0.1 EASG_BENCH_DATA=build/demo EASG_BENCH_VIDEOS=$(wildcard build/demo-videos) \
+space: build/demo/README.md build/demo-videos/demo-tea.mp4
+	GRADIO_SERVER_NAME=127.0.0.1 EASG_BENCH_DATA=build/demo EASG_BENCH_VIDEOS=build/demo-videos \
 		$(BIN)/python space/app.py
 
 # a new build is another data set, so a former run of it is of no use
 build/demo/README.md: .venv/installed easg_bench.py $(wildcard demo/data/*.json* builder/data/*.jsonl builder/*.py builder/easg/*.py builder/easg/*/*.py)
 	rm -rf runs/demo
 	$(BIN)/python -m builder build --source demo/data --out build/demo
+	touch $@
+
+# the README's pictures, of the Space with the demo's results and videos; needs Chromium (Debian: apt-get install chromium)
+PICTURES ?= build/pictures
+pictures: .venv/installed
+	mkdir -p $(PICTURES)
+	EASG_BENCH_BROWSER=1 EASG_BENCH_PICTURES=$(abspath $(PICTURES)) $(BIN)/python -m pytest -q tests/test_space_app.py \
+		-k "every_tab_opens and 1280-light or opens_by_its_link"
+	@ls $(PICTURES)/leaderboard.png $(PICTURES)/question.png
+
+build/demo-videos/demo-tea.mp4: .venv/installed demo/videos.py demo/scenes.json
+	$(BIN)/python demo/videos.py --out build/demo-videos
 	touch $@
 
 build/models/smollm2/config.json: .venv/installed demo/model.py

@@ -51,7 +51,13 @@ def main() -> None:
 
 def command_line() -> typer.Typer:
     """The commands of every benchmark's folder, put together."""
-    line = typer.Typer(cls=OneLine, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    line = typer.Typer(
+        cls=OneLine,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # its boxes cut off names of files that are longer than their column
+    )
     line.callback()(main)
     for folder in pkgutil.iter_modules(builder.__path__, "builder."):
         if folder.ispkg and find_spec(f"{folder.name}.commands"):

@@ -31,6 +31,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.hf_api import RepoFile
 
+from builder.card import PLACE
 from builder.errors import BuildError
 from builder.repo import MARK, OWN
 
@@ -84,8 +85,8 @@ def plan(folder: Path, repo: str, rows: Mapping[str, int], api: HfApi) -> Plan:
         elif name not in remote:
             states[name] = "new"
         else:
-            states[name] = "same" if _same(local[name], remote[name]) else "changed"
-    return Plan(repo, rows, states, {name: path.stat().st_size for name, path in local.items()}, base)
+            states[name] = "same" if _same(content(local[name], repo), remote[name]) else "changed"
+    return Plan(repo, rows, states, {name: len(content(path, repo)) for name, path in local.items()}, base)
 
 
 def publish(folder: Path, planned: Plan, api: HfApi) -> str | None:
@@ -98,7 +99,9 @@ def publish(folder: Path, planned: Plan, api: HfApi) -> str | None:
             api.create_repo(planned.repo, repo_type="dataset", private=True, exist_ok=True)
             base = api.repo_info(planned.repo, repo_type="dataset").sha
         operations: list[CommitOperationAdd | CommitOperationDelete] = [
-            CommitOperationDelete(path) if state == "gone" else CommitOperationAdd(path, folder / path)
+            CommitOperationDelete(path)
+            if state == "gone"
+            else CommitOperationAdd(path, content(folder / path, planned.repo))
             for path, state in planned.changes.items()
         ]
         message = f"{planned.rows.get('default', 0):,} questions"
@@ -126,11 +129,16 @@ def _ours(repo: str, base: str | None, remote: Mapping[str, RepoFile], api: HfAp
         return MARK in Path(card).read_text("utf-8", "replace")
 
 
-def _same(path: Path, remote: RepoFile) -> bool:
-    content = path.read_bytes()
+def content(path: Path, repo: str) -> bytes:
+    """What is published of a file: the card with the repo's name in the example of how it is loaded."""
+    bytes_ = path.read_bytes()
+    return bytes_.replace(PLACE.encode(), repo.encode()) if path.name == CARD else bytes_
+
+
+def _same(bytes_: bytes, remote: RepoFile) -> bool:
     if remote.lfs:
-        return remote.lfs.sha256 == hashlib.sha256(content).hexdigest()
-    return remote.blob_id == hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        return remote.lfs.sha256 == hashlib.sha256(bytes_).hexdigest()
+    return remote.blob_id == hashlib.sha1(b"blob %d\0" % len(bytes_) + bytes_).hexdigest()
 
 
 @contextmanager

@@ -100,10 +100,10 @@ def test_the_space_names_its_extra(package: str, monkeypatch: pytest.MonkeyPatch
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, *arguments, **named)
 
-    for name in ("app", "charts", "columns"):
+    for name in ("app", "charts", "columns", "views", "leaderboard", "upload", "questions"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(SystemExit, match=r"easg-bench\[space\]"):
         importlib.import_module("app")
-    for name in ("app", "charts", "columns"):
+    for name in ("app", "charts", "columns", "views", "leaderboard", "upload", "questions"):
         sys.modules.pop(name, None)

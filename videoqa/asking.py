@@ -67,15 +67,19 @@ class Way:
     captions: bool = False  # shows the row's context, which a file of captions may give
     protocols: Mapping[str, Asker] = field(default_factory=dict)  # multiple choice: by what is read off the model
 
+    def check_protocol(self, wanted: str | None) -> None:
+        """Raises UserError for a protocol that the way does not have."""
+        if wanted is not None and not self.protocols:
+            raise UserError(f"--protocol {wanted}: is for multiple choice")
+        if wanted is not None and wanted not in self.protocols:
+            raise UserError(f"--protocol {wanted}: allowed are {', '.join(self.protocols)}")
+
     def protocol(self, wanted: str | None, engine: Engine) -> str | None:
         """The protocol to ask by: the wanted one, or the best one that the engine has; None where the way has none.
         Raises UserError for one that the way or the engine does not have."""
+        self.check_protocol(wanted)
         if not self.protocols:
-            if wanted is not None:
-                raise UserError(f"--protocol {wanted}: is for multiple choice")
             return None
-        if wanted is not None and wanted not in self.protocols:
-            raise UserError(f"--protocol {wanted}: allowed are {', '.join(self.protocols)}")
         if wanted not in (None, "generation") and not engine.can_choose:
             raise UserError(f"--protocol {wanted}: {engine.name} gives no probabilities; use generation")
         return wanted or ("likelihood" if engine.can_choose else "generation")

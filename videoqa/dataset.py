@@ -5,13 +5,15 @@ Importing this module imports `datasets`, so the core does it only where rows ar
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, Features, LargeList, List, Value, load_dataset
 from datasets.exceptions import DatasetsError
+from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from videoqa.errors import UserError
 from videoqa.rows import HUB_NAME
@@ -71,7 +73,7 @@ def load(
         raise FileNotFoundError(f"{path_or_repo}: {kind}. Give {PLACES}")
     try:
         if is_folder:
-            with tempfile.TemporaryDirectory() as cache:
+            with tempfile.TemporaryDirectory() as cache, _without_bars():
                 data = load_dataset(str(path_or_repo), config, split=split, cache_dir=cache, keep_in_memory=True)
         else:
             data = load_dataset(str(path_or_repo), config, split=split)
@@ -89,6 +91,18 @@ def load(
         if name in configs[config] and name not in data.features:
             data = data.add_column(name, [None] * len(data))
     return _of_features(data, configs[config], where)
+
+
+@contextlib.contextmanager
+def _without_bars() -> Iterator[None]:
+    """A folder is read in less than a second: no progress is worth a line."""
+    hidden = are_progress_bars_disabled()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not hidden:
+            enable_progress_bars()
 
 
 def _of_features(data: Dataset, wanted: Features, where: str) -> Dataset:

@@ -208,9 +208,9 @@ def table(check: Report) -> Any:
     from rich.table import Table
 
     table = Table(title=f"{check.judge}\n{check.rows} rows, {check.calls} ratings")
-    table.add_column("answer")
+    table.add_column("answer", overflow="fold")
     for name in ("n", "scored", "mean", "most likely", "AUC", "AUC most likely", "gain", "attack success"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for kind, result in check.kinds.items():
         figures = (result.mean, result.mean_most_likely, result.auc, result.auc_most_likely, result.gain)
         success = "-" if result.success is None else f"{result.success:.0%}"

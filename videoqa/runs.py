@@ -59,18 +59,14 @@ class Run:
     def __init__(self, folder: str | Path, config: dict[str, Any] | None = None) -> None:
         self.folder = Path(folder)
         path = self.folder / "config.json"
-        if path.exists():
-            kept = _run_config(path)
-            if config is not None and (difference := _difference(kept, config)):
-                raise RunMismatch(f"{self.folder} is another run ({difference}): give another --out or delete it")
-            self.config = kept
-        elif config is None:
+        if config is None and not path.exists():
             raise FileNotFoundError(f"{self.folder} is no run folder: it has no config.json")
-        elif self.folder.exists() and any(not p.name.startswith(".") for p in self.folder.iterdir()):
-            raise RunMismatch(f"{self.folder} holds something else than a run: give another --out")
-        else:
+        kept = _run_config(path) if path.exists() else None
+        if config is not None:
+            _check_place(self.folder, kept, config)
+        if kept is None and config is not None:
             write_json(path, config)
-            self.config = config
+        self.config: dict[str, Any] = kept or config or {}
         self.questions_file = Lines(self.folder / "questions.jsonl")
         self.answers_file = Lines(self.folder / "answers.jsonl", "id", "prediction", "error", kinds=ANSWER_KINDS)
         self.verdicts_file = Lines(
@@ -115,6 +111,23 @@ class Run:
         if key == judge:
             return first
         return self.folder / f"scores-{short_hash(judge)}.json"
+
+
+def check_place(folder: Path, known: Mapping[str, Any]) -> None:
+    """Raise RunMismatch where a run with these parts of its config cannot be begun or gone on with in this folder."""
+    path = folder / "config.json"
+    kept = _run_config(path) if path.exists() else None
+    _check_place(folder, kept and {key: value for key, value in kept.items() if key in known}, known)
+
+
+def _check_place(folder: Path, kept: Mapping[str, Any] | None, config: Mapping[str, Any]) -> None:
+    if kept is None:
+        if folder.exists() and not folder.is_dir():
+            raise RunMismatch(f"{folder} is a file: give another --out")
+        if folder.exists() and any(not path.name.startswith(".") for path in folder.iterdir()):
+            raise RunMismatch(f"{folder} holds something else than a run: give another --out")
+    elif difference := _difference(kept, config):
+        raise RunMismatch(f"{folder} is another run ({difference}): give another --out or delete it")
 
 
 def _difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
@@ -289,6 +302,12 @@ def load_rows(of_track: Track, data: str, config: str | None = None) -> list[Row
     return rows
 
 
+def whole_clips(of_track: Track, data: str, config: str) -> list[Row]:
+    """The rows of the config, or of the track's default one where it lacks questions of its clips: they tell where the
+    clips lie in their videos."""
+    return load_rows(of_track, data, config if config in of_track.configs else None)
+
+
 def asked_rows(of_track: Track, config: Mapping[str, Any]) -> list[Row]:
     """The rows that a run's config says: a sample of the data's, with captions, their options rearranged."""
     rows = load_rows(of_track, config["data"], config["config"])
@@ -308,7 +327,7 @@ def rows_of(run: Run) -> list[Row]:
             f"{revision(rows)}: run it again with another --out"
         )
     if config.get("clips") and not kept:
-        now = clips_revision(load_rows(run.track, config["data"], "default"))
+        now = clips_revision(whole_clips(run.track, config["data"], config["config"]))
         if now != config["clips"]:
             raise RunMismatch(
                 f"{run.folder} was shown clips of {config['data']} that now lie elsewhere in their videos (clips "

@@ -17,6 +17,7 @@ from videoqa.files import short_hash
 from videoqa.folders import without_folders
 from videoqa.results import Result, Summary, describe_judge
 
+WIDE = 120  # columns of a screen, from which on a table of five types fits in one line an entry
 GOOD_MASS = 0.9  # below, a judge's scores mean little
 MARK = "*"  # behind an average that does not stand for all of the data
 COUNTS = (("scored", "n_scored"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean", "mean"))
@@ -86,21 +87,26 @@ def about(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def table(results: Sequence[Result]) -> Any:
-    """The scores of one group with intervals and counts, and the published rows, as a rich table."""
+def table(results: Sequence[Result], width: int = 140) -> Any:
+    """The scores of one group with intervals and counts, and the published rows, as a rich table. On a screen of less
+    than `WIDE` columns there are no lines between them, and an interval is broken behind its hyphen."""
+    from rich import box
     from rich.markup import escape
     from rich.table import Table
 
     of_track = track_of(results)
     by_type = ", by question type" if len(of_track.types) > 1 else f", {results[0].data.config}"
-    shown = Table(title=f"{of_track.measure.title} (95% interval){by_type}")
-    shown.add_column("")
+    narrow = width < WIDE
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)} if narrow else {}
+    shown = Table(title=f"{of_track.measure.title} (95% interval){by_type}", **look)
+    shown.add_column("", overflow="fold")
     for name in of_track.columns:
-        shown.add_column(name, justify="right")
+        shown.add_column(name, justify="right", overflow="fold")
     for label, result in zip(labels(results), results, strict=True):
         columns = [result.column(name) for name in of_track.columns]
-        cells = [f"{_number(c)}\n{_interval(c)}".strip() for c in columns]
-        cells[-1] = f"{_marked(result)}\n{_interval(result.avg)}".strip()
+        intervals = [_interval(c).replace("-", "-\n" if narrow else "-") for c in columns]
+        values = [*map(_number, columns[:-1]), _marked(result)]
+        cells = [f"{value}\n{interval}".strip() for value, interval in zip(values, intervals, strict=True)]
         shown.add_row(escape(label), *cells, style="bold")
         for title, key in COUNTS:
             counts = [_count(c, key) for c in columns]
@@ -143,9 +149,9 @@ def extras_table(results: Sequence[Result]) -> Any:
     if not rows or of_track.extras is None:
         return None
     shown = Table(title=f"{of_track.extras.title} (no judge needed; 0 to 1)")
-    shown.add_column("")
+    shown.add_column("", overflow="fold")
     for name in (*of_track.types, "all rows"):
-        shown.add_column(name, justify="right")
+        shown.add_column(name, justify="right", overflow="fold")
     before = None
     for label, name, means in rows:
         if label != before and rows[0][0] != rows[-1][0]:
@@ -179,9 +185,9 @@ def beside(results: Sequence[Result]) -> Any:
     types = of_track.ways[of_track.beside[-1]].types or of_track.types
     names = of_track.extras.of_way.get(of_track.beside[-1], ()) if of_track.extras else ()
     shown = Table(title=f"{of_track.beside_title}: {of_track.measure.title}")
-    shown.add_column("")
+    shown.add_column("", overflow="fold")
     for name in (*types, AVERAGE, *(name.replace("_", " ") for name in names)):
-        shown.add_column(name, justify="right")
+        shown.add_column(name, justify="right", overflow="fold")
     for result in results:
         if result.prompt not in of_track.beside:
             continue

@@ -158,6 +158,14 @@ class Videos:
         """The file of the row's clip. Raises VideoError."""
         return _source(self.files, row, self.ends)
 
+    def fault(self, row: Row) -> str | None:
+        """Why there is no file of the row's clip; None where there is one."""
+        try:
+            self.source(row)
+        except VideoError as error:
+            return str(error)
+        return None
+
     def frames(self, row: Row) -> Shown:
         """The frames of the row's clip. Raises VideoError."""
         source = self.source(row)

@@ -16,10 +16,10 @@ def recorded(same_frame: SameFrame, purposes: str) -> str:
     return RECORDED.format(same_frame=SAME_FRAME_NOTES[same_frame], purposes=PURPOSE_NOTES[purposes])
 
 
-def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
+def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str, folder: Path) -> str:
     """The whole card, from the path of each config's data file in the repo and its number of rows.
 
-    `sources` are the files that the rows were made from, `made` is the paragraph about how.
+    `sources` are the files that the rows were made from, `made` is the paragraph about how, `folder` is the repo's.
     """
     return CARD.text(
         {
@@ -29,7 +29,8 @@ def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[P
         {**sizes, "default": sum(sizes[kind] for kind in TYPES)},
         {path.name: path for path in sources},
         f"{made}\n\n{CHOSEN}",
-        example="direct",
+        folder=folder,
+        example="direct" if "direct" in files else "",
     )
 
 
@@ -134,4 +135,19 @@ Ego4D videos: for these, get and keep to the Ego4D licence. The terms of the ann
 the files they came from.""",
     citing="""\
 Cite the EASG-Bench paper (arXiv 2506.05787), and EASG and Ego4D, whose annotations and videos it stands on.""",
+    bibtex="""\
+@article{rodin2025easgbench,
+  title = {{EASG-Bench}: Video {Q\\&A} Benchmark with Egocentric Action Scene Graphs},
+  author = {Rodin, Ivan and Wu, Tz-Ying and Min, Kyle and Sridhar, Sharath Nittur and Furnari, Antonino and
+            Tripathi, Subarna and Farinella, Giovanni Maria},
+  journal = {arXiv preprint arXiv:2506.05787},
+  year = {2025}
+}
+@article{rodin2023easg,
+  title = {Action Scene Graphs for Long-Form Understanding of Egocentric Videos},
+  author = {Rodin, Ivan and Furnari, Antonino and Min, Kyle and Tripathi, Subarna and Farinella, Giovanni Maria},
+  journal = {arXiv preprint arXiv:2312.03391},
+  year = {2023}
+}""",
+    licence=("ego4d-license", "https://ego4ddataset.com/ego4d-license/"),
 )

@@ -51,7 +51,7 @@ def build(
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="the model: a folder, a Hub id, vllm:NAME or server:NAME@http://HOST/v1")
+        str | None, typer.Option(help="the model: a folder, a Hub id, vllm:NAME or server:NAME@URL")
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="votes of the model on each action, and on each pair")] = 5,
     vote_count: Annotated[
@@ -255,7 +255,7 @@ def stats(
 def blind_check(
     data: Annotated[Path, typer.Option(help="the dataset repo")],
     engine: Annotated[
-        str, typer.Option(help="the model that answers: a folder, a Hub id, vllm:NAME or server:NAME@http://HOST/v1")
+        str, typer.Option(help="the model that answers: a folder, a Hub id, vllm:NAME or server:NAME@URL")
     ],
     judge: Annotated[str | None, typer.Option(help="the judge; without it the same model")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="questions of each kind, spread evenly")] = None,

@@ -44,10 +44,20 @@ The other columns are those of every benchmark of easg-bench and are empty here.
 For Ego4D videos get and keep to the Ego4D licence. The terms of the questions
 are those of their source, listed above: see there.""",
     citing="Cite EgoSchema (arXiv 2308.09126), and Ego4D, whose videos it stands on.",
+    bibtex="""\
+@inproceedings{mangalam2023egoschema,
+  title = {{EgoSchema}: A Diagnostic Benchmark for Very Long-form Video Language Understanding},
+  author = {Mangalam, Karttikeya and Akshulakov, Raiymbek and Malik, Jitendra},
+  booktitle = {Advances in Neural Information Processing Systems, Datasets and Benchmarks},
+  year = {2023}
+}""",
+    licence=("ego4d-license", "https://ego4ddataset.com/ego4d-license/"),
 )
 
 
-def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str) -> str:
+def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], made: str, folder: Path) -> str:
     """The whole card, from the path of each config's data file in the repo and its number of rows."""
     first = next(iter(files))
-    return CARD.text(files, sizes, {path.name: path for path in sources}, made, first=first, example=first)
+    return CARD.text(
+        files, sizes, {path.name: path for path in sources}, made, folder=folder, first=first, example=first
+    )

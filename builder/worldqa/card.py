@@ -41,13 +41,21 @@ CARD = Card(
 The other columns are those of every benchmark of easg-bench and are empty here.""",
     rights="The terms of the questions are those of their source, listed above: see there.",
     citing="Cite WorldQA (arXiv 2405.03272).",
+    bibtex="""\
+@article{zhang2024worldqa,
+  title = {{WorldQA}: Multimodal World Knowledge in Videos through Long-Chain Reasoning},
+  author = {Zhang, Yuanhan and Zhang, Kaichen and Li, Bo and Pu, Fanyi and Setiadharma, Christopher Arif and
+            Yang, Jingkang and Liu, Ziwei},
+  journal = {arXiv preprint arXiv:2405.03272},
+  year = {2024}
+}""",
 )
 
 
-def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], folder: Path) -> str:
+def text(files: Mapping[str, str], sizes: Mapping[str, int], sources: Sequence[Path], folder: Path, out: Path) -> str:
     """The whole card, from the path of each config's data file in the repo and its number of rows; `sources` are files
-    of `folder`, or beside it."""
+    of `folder`, or beside it; `out` is the repo's folder."""
     named = {
         path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name: path for path in sources
     }
-    return CARD.text({"default": files[OPEN], **files}, sizes, named, MADE.strip())
+    return CARD.text({"default": files[OPEN], **files}, sizes, named, MADE.strip(), folder=out)

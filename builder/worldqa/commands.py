@@ -49,7 +49,7 @@ def build(
                 sizes[config] = table.close()
                 files[config] = table.path.relative_to(fresh).as_posix()
         sources = [*paths, *([notes] if notes else [])]
-        (fresh / "README.md").write_text(card.text(files, sizes, sources, source), encoding="utf-8")
+        (fresh / "README.md").write_text(card.text(files, sizes, sources, source, fresh), encoding="utf-8")
     videos = {row["video"] for row in questions.open}
     typer.echo(f"{OPEN}: {len(questions.open):,} questions on {len(videos):,} videos")
     options = Counter(len(row["choices"]) for row in questions.choice)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from builder.__main__ import app
 from builder.errors import BuildError
 from builder.publish import Plan, plan, publish
+from builder.publish import content as published
 from builder.repo import MARK
 from tests.hub_server import HubServer
 
@@ -60,7 +61,8 @@ def commits(hub: HubServer) -> list[str]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    """The files as they are published: the card names the repo."""
+    return {p.relative_to(folder).as_posix(): published(p, NAME) for p in folder.rglob("*") if p.is_file()}
 
 
 def test_all_files_go_up_in_one_commit_with_the_card_last(hub: HubServer, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +13,9 @@ from tqdm import tqdm
 
 from videoqa import engines
 from videoqa import frames as framing
-from videoqa.asking import VIDEO_ERROR, Way
+from videoqa.asked import Asked, about, check_scorer, order_of
+from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import ScorerOptions, Track
-from videoqa.choices import CIRCULAR
 from videoqa.commands import options as o
 from videoqa.commands.results import report
 from videoqa.engines import Engine
@@ -23,15 +23,12 @@ from videoqa.errors import UserError
 from videoqa.files import short_hash, write_json
 from videoqa.judge import MIN_MASS, Judge
 from videoqa.rating import item_of
-from videoqa.rows import Row, clips_revision, revision
-from videoqa.rows import shard as part_of
+from videoqa.rows import Row
 from videoqa.runs import (
     NOT_ASKED,
     Run,
     answer_rows,
-    asked_rows,
     judge_rows,
-    load_rows,
     merge_runs,
     opened_data,
     result,
@@ -44,7 +41,7 @@ from videoqa.videos import Videos
 app = typer.Typer()
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def run(
     model: o.Model,
     judge: o.JudgeOrNone = None,
@@ -76,15 +73,18 @@ def run(
     """Answer, score and report in one go. A run that was stopped goes on where it stopped."""
     track, place = opened_data(benchmark, data)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    _check_scorer(track, judge, how)
-    about = _about(track, place, config, limit, _order(circular, shuffle), captions)
-    asked = _Asked.of(track, about, prompt, protocol, max_new_tokens, videos, frames, shard)
+    check_scorer(track, judge, how, explain)
+    engines.check_engine(model)
+    if judge is not None:
+        engines.check_engine(judge)
+    which = about(track, place, config, limit, order_of(circular, shuffle), captions)
+    asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine: Engine | None = engines.open_engine(model, **local)
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-        failed = _answer(engine, rows, opened, asked.frames_of(opened))
+        failed = _answer(engine, rows, opened, asked.videos)
         if judge != model:
             engine = None  # a GPU may not hold both models
             engine = engines.open_engine(judge, **local) if judge is not None else None
@@ -95,7 +95,7 @@ def run(
     _finish(failed, out, doubtful)
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def answer(
     model: o.Model,
     benchmark: o.Benchmark = None,
@@ -118,15 +118,16 @@ def answer(
 ) -> None:
     """Let a model answer the questions."""
     track, place = opened_data(benchmark, data)
-    about = _about(track, place, config, limit, _order(circular, shuffle), captions)
-    asked = _Asked.of(track, about, prompt, protocol, max_new_tokens, videos, frames, shard)
+    engines.check_engine(model)
+    which = about(track, place, config, limit, order_of(circular, shuffle), captions)
+    asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard)
     engine = engines.open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-        _finish(_answer(engine, rows, opened, asked.frames_of(opened)), out)
+        _finish(_answer(engine, rows, opened, asked.videos), out)
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def judge(
     run_folder: o.RunFolder,
     judge: o.JudgeOrNone = None,
@@ -145,7 +146,10 @@ def judge(
     side."""
     opened = Run(run_folder)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    _check_scorer(opened.track, judge, how)
+    check_scorer(opened.track, judge, how, explain)
+    if judge is not None:
+        engines.check_engine(judge)
+    rows_of(opened)  # the data are there, and as they were
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine = engines.open_engine(judge, **local) if judge is not None else None
     score_run(opened, opened.track.scorer(engine, how), store, explain, again)
@@ -164,118 +168,31 @@ def merge(
 # -- the steps --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked and how: all that a run's config says but for the model. Made before a model is loaded, so that
-    a wrong argument is said at once."""
-
-    track: Track
-    about: Mapping[str, Any]  # which rows, as a run's config says it
-    prompt: str
-    protocol: str | None  # None: the best that the engine has
-    way: Way
-    max_new_tokens: int
-    videos: Path | None
-    policy: framing.Policy | None
-    shard: str | None
-    rows: list[Row]
-
-    @classmethod
-    def of(
-        cls,
-        track: Track,
-        about: Mapping[str, Any],
-        prompt: str | None,
-        protocol: str | None,
-        max_new_tokens: int | None,
-        videos: Path | None,
-        frames: str,
-        shard: str | None,
-    ) -> _Asked:
-        prompt = prompt or track.way
-        way = track.asked(prompt)
-        policy = _policy(track, prompt, frames, videos)
-        if "captions" in about and not way.captions:
-            showing = ", ".join(name for name, one in track.ways.items() if one.captions) or "no prompt"
-            raise UserError(f"--captions is for {showing}, not for {prompt}")
-        rows = asked_rows(track, about)
-        if way.captions and (silent := [row["id"] for row in rows if not row["context"].strip()]):
-            raise UserError(f"the prompt {prompt} shows captions, and {silent[0]} has none: give --captions")
-        longest = max_new_tokens or track.max_new_tokens
-        limit = f" (limit {about['limit']:,})" if about["limit"] else ""
-        print(f"data: {about['data']}, config {about['config']}, revision {revision(rows)}, {len(rows):,} rows{limit}")
-        print(f"prompt: {prompt}" + (f", frames {policy}" if policy is not None else ""))
-        return cls(track, about, prompt, protocol, way, longest, videos, policy, shard, rows)
-
-    def begin(self, engine: Engine, out: Path) -> tuple[list[Row], Run]:
-        """The rows to ask and the run folder, which is made or found to be of the same run."""
-        settings = {
-            "format": 1,
-            "track": self.track.name,
-            **self.about,
-            "revision": revision(self.rows),
-            "rows": len(self.rows),
-            "model": engine.name,
-            "model_settings": engine.settings,
-            "prompt": self.prompt,
-            "max_new_tokens": self.max_new_tokens,
-            "frames": None if self.policy is None else str(self.policy),
-            "shard": self.shard,
-        }
-        if (protocol := self.way.protocol(self.protocol, engine)) is not None:
-            settings["protocol"] = protocol
-        if self.policy is not None:
-            settings["clips"] = clips_revision(load_rows(self.track, self.about["data"], "default"))
-        rows = part_of(self.way.of_its_types(self.rows), self.shard)
-        return rows, Run(out, settings)
-
-    def frames_of(self, opened: Run) -> Videos | None:
-        """The videos of the run, where its prompt shows frames."""
-        if self.policy is None or self.videos is None:
-            return None
-        config = opened.config["config"]
-        whole = config if config in self.track.configs else None
-        return Videos.of(self.videos, self.policy, load_rows(self.track, opened.config["data"], whole))
-
-
-def _about(
-    track: Track, data: str, config: str | None, limit: int | None, order: str | None, captions: Path | None
-) -> dict[str, Any]:
-    """Which rows are asked, as a run's config says it."""
-    about: dict[str, Any] = {"data": data, "config": config or track.configs[0], "limit": limit}
-    if order is not None:
-        about["order"] = order
-    if captions is not None:
-        about["captions"] = str(captions.resolve())
-    return about
-
-
-def _order(circular: bool, shuffle: int | None) -> str | None:
-    """The order of the options that the command line says."""
-    if circular and shuffle is not None:
-        raise UserError("--circular and --shuffle are two orders of the options: give one")
-    return CIRCULAR if circular else None if shuffle is None else f"shuffle:{shuffle}"
-
-
-def _policy(track: Track, prompt: str, frames: str, videos: Path | None) -> framing.Policy | None:
-    """Which frames a prompt shows that shows any."""
-    if not track.ways[prompt].frames:
-        if videos is not None or frames != str(framing.DEFAULT):
-            showing = ", ".join(name for name, way in track.ways.items() if way.frames)
-            raise UserError(f"--videos and --frames are for the prompts {showing}, not for {prompt}")
-        return None
-    if videos is None:
-        raise UserError(f"the prompt {prompt} shows frames: give --videos, the folder of the videos")
-    return framing.Policy.parse(frames)
-
-
-def _check_scorer(track: Track, judge: str | None, how: ScorerOptions) -> None:
-    """Say before hours of answering that the judge is missing or its rubric cannot be read."""
-    if track.rubric is None:
-        return
-    if judge is None:
-        raise UserError(f"the answers of {track.title} are rated by a judge: name one with --judge")
-    track.rubric(how.rubric)
+def _asked(
+    track: Track,
+    which: Mapping[str, Any],
+    out: Path,
+    prompt: str | None,
+    protocol: str | None,
+    max_new_tokens: int | None,
+    videos: Path | None,
+    frames: str,
+    shard: str | None,
+) -> Asked:
+    """What is asked, printed, and the place for it."""
+    asked = Asked.of(
+        track,
+        which,
+        prompt,
+        protocol=protocol,
+        max_new_tokens=max_new_tokens,
+        videos=videos,
+        frames=frames,
+        shard=shard,
+    )
+    asked.check_place(out)
+    print("\n".join(asked.said))
+    return asked
 
 
 def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) -> int:

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from videoqa import engines
 from videoqa import judge_check as check
+from videoqa.asked import Unloaded
 from videoqa.commands import options as o
 from videoqa.commands.results import console
 from videoqa.errors import UserError
@@ -24,7 +25,7 @@ from videoqa.store import line_of
 app = typer.Typer()
 
 
-@app.command("judge-check")
+@app.command("judge-check", epilog=o.SPEC_HELP)
 def judge_check(
     judge: o.JudgeSpec,
     benchmark: o.Benchmark = None,
@@ -45,6 +46,8 @@ def judge_check(
         raise UserError(f"{track.title} has no judge to be checked")
     pool = load_rows(track, place, config)
     read = track.rubric(rubric)
+    Judge(Unloaded(judge), read, mode, sampling)  # these go together
+    engines.check_engine(judge)
     engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
     rater = Judge(engine, read, mode, sampling)
     asked = probes(sample(pool, limit), pool, rater.rubric, track.rubric("ours"), track.paraphrase)

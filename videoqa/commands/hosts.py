@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from videoqa import engines
+from videoqa.asked import check_scorer
 from videoqa.benchmark import ScorerOptions
 from videoqa.commands import options as o
 from videoqa.commands.ask import score_run
@@ -17,7 +18,7 @@ from videoqa.hosts import logs
 app = typer.Typer()
 
 
-@app.command()
+@app.command(epilog=o.SPEC_HELP)
 def rejudge(
     details: Annotated[
         list[Path], typer.Argument(metavar="DETAILS.parquet...", help="The details that lighteval saved of a run.")
@@ -37,11 +38,12 @@ def rejudge(
 ) -> None:
     """Judge a finished lighteval run again with another judge; the model under test is not loaded. The first judge's
     result is kept beside the new one."""
+    engines.check_engine(judge)
     opened = logs.import_details(details, out)
+    how = ScorerOptions(rubric, mode, sampling, reading)
+    check_scorer(opened.track, judge, how, explain)
     engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    score_run(
-        opened, opened.track.scorer(engine, ScorerOptions(rubric, mode, sampling, reading)), store, explain, again
-    )
+    score_run(opened, opened.track.scorer(engine, how), store, explain, again)
 
 
 @app.command(

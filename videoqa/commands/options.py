@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,48 @@ from videoqa import frames as framing
 from videoqa.benchmark import tracks
 from videoqa.judge import Mode
 
-SPEC = "a folder or Hub id; vllm:ID; server:NAME@http://HOST/v1; options behind a question mark"
+SPEC = "a folder or Hub id, vllm:ID, server:NAME@URL (of /v1); options behind ?, see below"
+# what may stand behind the question mark, by kind of engine: (what a spec of the kind looks like, its options)
+ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "transformers": (
+        "FOLDER or ID",
+        {
+            "dtype, device, batch_size": "as the options of these names",
+            "prefix_reuse": "false: each row by itself",
+        },
+    ),
+    "vllm": (
+        "vllm:ID",
+        {
+            "dtype": "as the option",
+            "tensor_parallel_size": "GPUs that hold one copy",
+            "data_parallel_size": "copies that share the rows",
+            "max_model_len": "longest context, tokens",
+            "max_images": "most images in a prompt",
+            "gpu_memory_utilization": "share of the GPU's memory, 0.9",
+            "enforce_eager": "true: starts without compiling",
+            "batch_size": "rows at a time, 512",
+        },
+    ),
+    "server": (
+        "server:NAME@URL",
+        {
+            "api_key_variable": "environment variable of the key, OPENAI_API_KEY",
+            "can_force": "whether it goes on from a reply's forced start; without it tried",
+            "concurrency": "requests at a time, 16",
+            "timeout": "seconds without a byte, 120",
+            "tries": "of a request, 6",
+            "wait": "seconds before the second try, doubled for each further one, 1",
+            "extra": "JSON object for every request",
+        },
+    ),
+}
+SPEC_HELP = (
+    "Behind a model's name further options may stand, ?NAME=VALUE&NAME=VALUE (values as JSON):\n\n"
+    + "\n\n".join(
+        f"{spec}: {'; '.join(f'{name} - {what}' for name, what in of.items())}." for spec, of in ENGINE_OPTIONS.values()
+    )
+)
 _WAYS = "; ".join(f"{track.title}: {', '.join(track.ways)}" for track in tracks().values())
 
 Benchmark = Annotated[

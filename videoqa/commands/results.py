@@ -58,7 +58,7 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
         for one in of_group:
             for line in _remarks(one):
                 print(f"  {line}")
-        console().print(tables.table(of_group))
+        console().print(tables.table(of_group, console().width))
         for line in tables.notes(of_group):
             print(line)
         if any(one.prompt == second[-1] for one in of_group if second):
@@ -159,9 +159,9 @@ def _differences(both: comparison.Comparison, a: Path, b: Path, measure: str) ->
     from rich.table import Table
 
     table = Table(title=f"{escape(str(a))} minus {escape(str(b))}, {measure[:1].lower()}{measure[1:]}")
-    table.add_column("")
+    table.add_column("", overflow="fold")
     for name in ("rows", "clips", "A", "B", "A - B", "95% interval", "p"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for name, d in {**both.by_type, "Avg.": both.avg}.items():
         interval = f"{d.interval[0]:+.2f} to {d.interval[1]:+.2f}" if d.interval else "-"
         figures = f"{d.a:.2f}", f"{d.b:.2f}", f"{d.difference:+.2f}", interval, f"{d.p_value:.4f}"

@@ -17,10 +17,12 @@ import typing
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol
 
 from videoqa.errors import UserError
-from videoqa.extras import advice
+from videoqa.extras import advice, said
 
 Message = dict[str, Any]  # {"role": "system" | "user" | "assistant", "content": str or a list of parts}
 Conversation = Sequence[Message]
@@ -112,6 +114,7 @@ SECRET_VALUE = re.compile(
     r"(?=[0-9]*[A-Za-z])[A-Za-z0-9]{24,}",
     re.I,
 )
+NEEDS = {"transformers": ("torch", "transformers"), "vllm": ("vllm",)}  # the packages of a kind
 # Characters that nobody sees in a name, beside those that `isprintable` knows
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
@@ -126,6 +129,58 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
     Behind a question mark stand further options of the engine's constructor, joined by &. `dtype`, `device` and
     `batch_size` are for engines that run in this process.
     """
+    kind, places, options = _parsed(spec)
+    local: dict[str, Any] = {}
+    if kind == "transformers":
+        local = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    elif kind == "vllm":
+        local = {"dtype": dtype}
+    try:
+        engine: Engine = _made(kind)(*places, **{**local, **options})
+    except ImportError as error:
+        if (line := advice(error)) is None:
+            raise
+        raise UserError(line) from error
+    return engine
+
+
+def check_engine(spec: str) -> None:
+    """Raise what `open_engine` would of a spec that cannot be right, without opening anything: an option that there is
+    not, a folder that there is not, a package that is missing."""
+    kind, places, options = _parsed(spec)
+    if kind == "server":
+        _made(kind)(*places, **options)  # is not tried before its first use
+        return
+    if kind == "transformers":
+        model_place(places[0])
+    for package in NEEDS[kind]:
+        if find_spec(package) is None:
+            raise UserError(said(package))
+
+
+def model_place(model: str) -> str:
+    """The folder of a model, or its Hub id. Raises FileNotFoundError for a folder that there is not."""
+    if Path(model).expanduser().exists():
+        return str(Path(model).expanduser())
+    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise FileNotFoundError(f"no model folder at {model}")
+    return model
+
+
+def _made(kind: str) -> type[Any]:
+    """The class of engines of this kind."""
+    made: type[Any]
+    if kind == "server":
+        from videoqa.engines.server import ServerEngine as made
+    elif kind == "vllm":
+        from videoqa.engines.vllm import VllmEngine as made
+    else:
+        from videoqa.engines.transformers import TransformersEngine as made
+    return made
+
+
+def _parsed(spec: str) -> tuple[str, list[str], dict[str, Any]]:
+    """The kind of engine that a spec names, the first arguments of its constructor, and its options, checked."""
     kind, _, rest = spec.partition(":")
     if kind not in ("vllm", "server"):
         kind, rest = "transformers", spec
@@ -139,31 +194,14 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
             "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
             "environment variable with ?api_key_variable=..."
         )
-    local: dict[str, Any] = {}
-    try:
-        made: type[Any]
-        if kind == "server":
-            from videoqa.engines.server import ServerEngine as made
-
-            model, _, url = name.partition("@")
-            if not model or not url:
-                raise UserError(f"the server {name!r} must be given as server:NAME@http://HOST/v1")
-            places = [model, url]
-        elif kind == "vllm":
-            from videoqa.engines.vllm import VllmEngine as made
-
-            places, local = [name], {"dtype": dtype}
-        else:
-            from videoqa.engines.transformers import TransformersEngine as made
-
-            places, local = [name], {"dtype": dtype, "device": device, "batch_size": batch_size}
-        _check_options(kind, made, places, options)
-        engine: Engine = made(*places, **{**local, **options})
-    except ImportError as error:
-        if (line := advice(error)) is None:
-            raise
-        raise UserError(line) from error
-    return engine
+    places = [name]
+    if kind == "server":
+        model, _, url = name.partition("@")
+        if not model or not url:
+            raise UserError(f"the server {name!r} must be given as server:NAME@http://HOST/v1")
+        places = [model, url]
+    _check_options(kind, _made(kind), places, options)
+    return kind, places, options
 
 
 def _options(query: str) -> dict[str, Any]:

@@ -15,10 +15,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from videoqa.engines import ChoiceLogprobs, Conversation, Reply
+from videoqa.engines import ChoiceLogprobs, Conversation, Reply, model_place
 from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render, revision
 from videoqa.engines.choices import TAIL, choice_paths
 from videoqa.engines.decoding import (
@@ -67,10 +66,7 @@ class TransformersEngine:
         )
         from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
-        if Path(model).expanduser().exists():
-            model = str(Path(model).expanduser())
-        elif model.startswith((".", "/", "~")) or model.count("/") > 1:
-            raise FileNotFoundError(f"no model folder at {model}")
+        model = model_place(model)
         gpu = torch.cuda.is_available() if device == "auto" else device != "cpu"
         if dtype == "auto":
             dtype = "bfloat16" if gpu else "float32"

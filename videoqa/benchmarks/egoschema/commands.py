@@ -42,7 +42,7 @@ def submission(
     post: Annotated[
         bool, typer.Option("--post", help="Send it to the validation server; keeps what it answers.")
     ] = False,
-    server: Annotated[str, typer.Option(help="Where --post sends it.")] = SERVER,
+    server: Annotated[str, typer.Option(help="Where --post sends it.", show_default="the official one")] = SERVER,
 ) -> None:
     """Write the answers of an EgoSchema run as its validation server takes them: whole, or not at all."""
     run = Run(run_folder)

@@ -112,9 +112,27 @@ def _patch() -> None:
 
     load_ours.of_easg_bench = True  # type: ignore[attr-defined]
     Registry.load_all_task_configs = staticmethod(load_ours)  # type: ignore[method-assign, assignment]
+    Registry.print_all_tasks = _listed  # type: ignore[method-assign, assignment]
     TransformersModel.greedy_until = _whole(TransformersModel.greedy_until)  # type: ignore[method-assign]
     MetricsLogger.aggregate = _averaged(MetricsLogger.aggregate)  # type: ignore[method-assign]
     SampleCache.__init__ = _outside(SampleCache.__init__)  # type: ignore[method-assign]
+
+
+def _listed(registry: Registry, suites: str | None = None) -> None:
+    """`lighteval tasks list`: ours, family by family, then those that a task file adds. (lighteval's own listing looks
+    for names of the form SUITE|TASK, which 0.13 does not have any more.)"""
+    print("A family runs the tasks of all its types; --custom-tasks tasks/BENCHMARK_tasks.py brings them.")
+    mine = set()
+    for family, (track, name) in families().items():
+        way = track.ways[name]
+        tasks = [f"{family}:{kind}" for kind in way.types or track.types]
+        mine |= {*tasks}
+        needs = ", `lighteval custom` with tasks/video_model.py" if way.frames else ""
+        print(f"\n{family}  ({track.title}, prompt {name}{needs})")
+        print("".join(f"  {task}\n" for task in tasks), end="")
+    others = sorted(task for task in registry._task_registry if task not in mine)
+    if others:
+        print("\nfrom the task file\n" + "".join(f"  {task}\n" for task in others), end="")
 
 
 def _outside(original: Any) -> Any:
