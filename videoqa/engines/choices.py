@@ -95,7 +95,7 @@ def longest(text: str, choices: Sequence[str]) -> str | None:
 
 Path = tuple[int, ...]  # ids behind the prompt
 # A beginning less probable than this is not followed: what comes behind it counts as its end.
-FOLLOWED = 1e-4
+FOLLOWED = 1e-3
 SEEN = 50  # the most probable tokens behind a number that are looked at
 
 
