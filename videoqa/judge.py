@@ -7,7 +7,8 @@ What the judge sees for one row is the five fields of the paper (section 4): con
     The cutter is named, the table is not.
 
 Modes, in falling order of cost: `paper` (the whole reply, sampled), `score` (generation ends after the score line: the
-same score without its explanation), `dist` (one forward pass: how probable each score is; the score is their mean).
+same score without its explanation), `dist` (how probable each score is; the score is their mean). `dist` is over whole
+scores where the engine sees what follows a number: "80" is not 8, and "8.5" is 8.5 where the rubric allows it.
 A reply that cannot be read is no number: its Verdict has score None and says why.
 """
 
@@ -30,7 +31,7 @@ from videoqa.scorer import Item
 Mode = Literal["paper", "score", "dist"]
 # The allowed scores must hold at least half of the probability, or the distribution is of something else: the row is
 # then asked again as text. Judges behind "Score: " give 0.97 and more (SmolLM2-135M 0.97, Qwen2.5-1.5B 0.99), refusals
-# and replies that begin otherwise below 0.2.
+# and replies that begin otherwise below 0.2; on whole scores alone SmolLM2-135M 0.69, for it goes on to "15" and "85".
 MIN_MASS = 0.5
 SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a reply without a score in them is let finish
 MODES: tuple[Mode, ...] = ("paper", "score", "dist")
