@@ -18,7 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from videoqa.answers_file import check_answers, read_answers
+from videoqa.answers_file import check_answers
+from videoqa.answers_worker import AnswersReader
 from videoqa.benchmark import Track, track
 from videoqa.ranking import BEST, LIKE_BEST, TOO_FEW_CLIPS, Standing, against_best
 from videoqa.results import Result, read
@@ -27,6 +28,7 @@ from videoqa.submit import content_hash, moment
 
 LEAST_MASS = 0.5  # mean probability of the allowed scores, below which a judge does not know what it is asked
 MOST_UNREADABLE = 0.05  # share of verdicts that could not be read
+READER = AnswersReader()  # a damaged file can end the process that reads it
 LONGEST_SEARCH = 200  # characters of what is searched for
 
 
@@ -180,7 +182,7 @@ def load(folder: Path) -> Board:
         beside, answers = path.with_name("answers.parquet"), None
         if path.name == "scores.json" and beside.exists():
             try:
-                check_answers(read_answers(beside), result, f"{where}'s answers.parquet")
+                check_answers(READER.read(beside), result, f"{where}'s answers.parquet")
                 answers = beside
             except ValueError as error:
                 refused.append(str(error).replace(str(beside), f"{where}'s answers.parquet", 1))
@@ -206,7 +208,7 @@ def _newest(entries: Sequence[Entry]) -> list[Entry]:
 @lru_cache(maxsize=64)
 def table(path: Path) -> pa.Table:
     """The answers of one entry."""
-    return read_answers(path)
+    return READER.read(path)
 
 
 def _scored(answers: pa.Table, column: str) -> list[Scored]:

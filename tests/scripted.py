@@ -29,6 +29,7 @@ class Scripted:
         self.script = script
         self.chances = chances
         self.can_choose = chances is not None
+        self.can_follow = False
         self.can_force = can_force
         self.name = name
         self.settings: dict[str, Any] = {"engine": "scripted"}

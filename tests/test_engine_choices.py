@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from videoqa.engines.choices import choice_paths, drawn, is_whole, longest, share
+from videoqa.engines.choices import FOLLOWED, Behind, Choices, choice_paths, drawn, is_whole, longest, share, tenths
 
 top = st.dictionaries(st.integers(0, 99), st.floats(1e-6, 1.0), min_size=1, max_size=8).map(
     lambda found: {t: math.log(p / sum(found.values()) * 0.98) for t, p in found.items()}
@@ -128,3 +128,75 @@ def test_a_token_that_is_a_whole_choice_counts_exactly(token: str) -> None:
 def test_a_digit_behind_a_choice_is_never_a_part_of_it(choice: str, rest: str) -> None:
     if rest[:1].isdigit() or (rest[:1] in ".," and rest[1:2].isdigit()):
         assert not is_whole(choice, rest, DIGITS)
+
+
+# -- numbers whose tokens are known by their ids -----------------------------------------------------------------------
+
+SCORES = [str(n) for n in range(1, 11)]
+
+
+def split(choices: list[str]) -> Choices:
+    """Choices of one character a token."""
+    return Choices(lambda t: [ord(c) for c in t], lambda ids: "".join(map(chr, ids)), "Score: ", choices)
+
+
+def said(choices: Choices, following: dict[str, dict[str, float]]) -> dict[str, float]:
+    """The probability of each choice where `following` are the next characters behind a text."""
+    known: dict[tuple[int, ...], Behind] = {}
+    for beginning in sorted(choices.steps, key=len):
+        text = "".join(map(chr, beginning))
+        if choices.followed(known, beginning):
+            chances = {ord(c): p for c, p in following.get(text, {"\n": 1.0}).items()}
+            known[beginning] = choices.behind(beginning, chances)
+    return {c: math.exp(p) for c, p in choices.logprobs(known).items() if p > -math.inf}
+
+
+def test_a_number_counts_for_the_part_that_ends_with_it() -> None:
+    first = {"": {"8": 0.5, "1": 0.4, "I": 0.1}}
+    assert said(split(SCORES), first) == pytest.approx({"8": 0.5, "1": 0.4})
+    for more in ({"8": {"0": 0.7, "\n": 0.3}}, {"8": {"%": 0.7, " ": 0.3}}, {"8": {"t": 0.7, ",": 0.3}}):
+        assert said(split(SCORES), first | more) == pytest.approx({"8": 0.15, "1": 0.4})
+    ten = {"1": {"0": 0.5, "5": 0.25, "\n": 0.25}, "10": {"0": 0.5, "\n": 0.5}}
+    assert said(split(SCORES), first | ten) == pytest.approx({"8": 0.5, "1": 0.1, "10": 0.1})
+
+
+def test_a_tenth_is_another_number_and_may_be_a_choice_itself() -> None:
+    following = {"": {"8": 1.0}, "8": {".": 0.5, "\n": 0.5}, "8.": {"5": 0.6, "0": 0.2, "\n": 0.2}}
+    assert said(split(SCORES), following) == pytest.approx({"8": 0.7})  # "8.0" and "8." are 8
+    assert said(split(list(tenths(range(1, 11)))), following) == pytest.approx({"8": 0.6, "8.5": 0.3, "8.0": 0.1})
+    four = {"": {"0": 0.5, "1": 0.5}, "0": {".": 0.8, "\n": 0.2}, "0.": {"3": 0.5, "7": 0.5}, "1": {".": 1.0}}
+    assert said(split(["0", "0.3", "0.5", "1"]), four | {"1.": {"5": 1.0}}) == pytest.approx({"0": 0.1, "0.3": 0.2})
+
+
+def test_ten_with_a_tenth_is_taken_out_of_one_only_once() -> None:
+    following = {"": {"1": 1.0}, "1": {"0": 0.5, "\n": 0.5}, "10": {".": 0.5, "\n": 0.5}, "10.": {"5": 1.0}}
+    assert said(split(SCORES), following) == pytest.approx({"1": 0.5, "10": 0.25})
+
+
+def test_what_is_hardly_probable_is_not_followed() -> None:
+    following = {"": {"8": 1 - FOLLOWED / 2, "7": FOLLOWED / 2}, "7": {"0": 1.0}}
+    assert said(split(SCORES), following)["7"] == pytest.approx(FOLLOWED / 2)
+
+
+def test_letters_are_not_looked_behind() -> None:
+    choices = split(["A", "B"])
+    assert choices.steps == {(): [ord("A"), ord("B")]}
+    assert said(choices, {"": {"A": 0.7, "B": 0.2}, "A": {"n": 1.0}}) == pytest.approx({"A": 0.7, "B": 0.2})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["", "8", "8.", "1", "10", "1.", "7"]),
+        st.dictionaries(st.sampled_from("0123456789.%\n "), st.floats(0, 1), min_size=1),
+    )
+)
+def test_the_scores_never_have_more_than_all_of_the_probability(weights: dict[str, dict[str, float]]) -> None:
+    following = {t: {c: p / max(1.0, math.fsum(of.values())) for c, p in of.items()} for t, of in weights.items()}
+    for names in (SCORES, list(tenths(range(1, 11)))):
+        assert math.fsum(said(split(names), following).values()) <= 1 + 1e-9
+
+
+def test_the_scores_in_tenths_are_those_from_the_first_to_the_last() -> None:
+    names = tenths(range(1, 11))
+    assert len(names) == 91 + 10 and (names["8"], names["8.0"], names["8.5"], names["10.0"]) == (8, 8, 8.5, 10)
+    assert "0.9" not in names and "10.1" not in names

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from videoqa.engines import Conversation, open_engine
-from videoqa.engines.vllm import VllmEngine, _settle
+from videoqa.engines.vllm import VllmEngine
 from videoqa.errors import UserError
 
 STAND_IN = Path(__file__).parent / "stand_in"
@@ -106,8 +106,9 @@ def test_choices_of_two_tokens_are_split_by_a_second_step(vllm: Any) -> None:
         likely = {c: math.exp(p) for c, p in (found[row].logprobs or {}).items() if p > -math.inf}
         assert likely == pytest.approx({"8": 0.6, "10": 0.27, "1": 0.03})
         assert found[row].prompt_tokens == len(prompt(vllm.calls[0][row]))
-    assert [len(call) for call in vllm.calls] == [2, 2]
-    assert prompt(vllm.calls[1][0]).endswith("Score: 1")
+    # behind each row "1" and "8", then "1." and "10"; what comes behind "10" is asked, for it may be "100"
+    ends = [[prompt(one).rpartition("Score: ")[2] for one in call] for call in vllm.calls]
+    assert ends == [["", ""], ["1", "8"] * 2, ["1.", "10"] * 2]
 
 
 def test_choices_can_be_drawn_at_a_temperature_and_top_p(vllm: Any) -> None:
@@ -116,13 +117,20 @@ def test_choices_can_be_drawn_at_a_temperature_and_top_p(vllm: Any) -> None:
     assert found is not None
     # squared: 8 0.36, 1 0.09, x 0.01; the first alone reaches 0.75
     assert {c: math.exp(p) for c, p in found.items() if p > -math.inf} == pytest.approx({"8": 1.0})
-    assert len(vllm.calls) == 1, "an impossible beginning was followed"
+    assert [len(call) for call in vllm.calls if call] == [1, 1], "an impossible beginning was followed"
 
 
-def test_a_choice_that_joins_the_starts_blank_is_read_as_one_token() -> None:
-    known = {(): {1: 0.5, 2: 0.25}, (2,): {3: 0.5}}
-    found = _settle(known, {"9": (1,), "1": (2,), "10": (2, 3), "7": (4,)})
-    assert {c: math.exp(p) for c, p in found.items()} == pytest.approx({"9": 0.5, "1": 0.125, "10": 0.125, "7": 0.0})
+def test_what_goes_on_to_another_number_is_not_the_number(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = {"Score: 8": {"0": 0.25, ".": 0.5, "\n": 0.25}, "Score: 8.": {"5": 0.6, "\n": 0.4}}
+    monkeypatch.setattr(vllm, "NEXT", vllm.NEXT | goes_on)
+    for choices, wanted in (
+        (DIGITS, {"8": 0.6 * (0.25 + 0.5 * 0.4)}),  # not "80", not "8.5"
+        ([*DIGITS, "8.5"], {"8": 0.6 * (0.25 + 0.5 * 0.4), "8.5": 0.6 * 0.5 * 0.6}),
+    ):
+        found = dict(VllmEngine("model").choice_logprobs(rows("a"), choices, start="Score: "))[0].logprobs
+        assert found is not None
+        likely = {c: math.exp(p) for c, p in found.items() if p > -math.inf}
+        assert likely == pytest.approx({**wanted, "10": 0.27, "1": 0.03})
 
 
 def test_images_go_beside_the_prompt_and_one_refused_row_is_its_own_error(

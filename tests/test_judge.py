@@ -436,6 +436,29 @@ def test_a_distribution_gives_expected_and_most_likely_score_and_mass() -> None:
     assert four.calls[0]["choices"] == ["0", "0.3", "0.5", "1"]
 
 
+def test_a_distribution_is_over_whole_scores_where_the_engine_sees_what_follows() -> None:
+    engine = Scripted(lambda a, s: None, chances=lambda asked: {"8": 0.3, "8.0": 0.1, "8.5": 0.3, "10": 0.1})
+    engine.can_follow = True
+    (found,) = rated(Judge(engine, OURS, "dist"), [item()])
+    assert (found.score, found.most_likely, found.mass) == (8.4375, 8, 0.8)
+    # 8.5 counts for 8 and for 9, so that the mean of the ten is the score
+    assert found.probabilities == (0, 0, 0, 0, 0, 0, 0, 0.6875, 0.1875, 0.125)
+    assert {"8", "8.0", "8.5", "10"} <= set(engine.calls[0]["choices"])
+    assert list(engine.calls[0]["choices"])[:10] == [str(n) for n in range(1, 11)]
+    four = Scripted(lambda a, s: None, chances=lambda asked: {"0.3": 0.25, "1": 0.25})
+    four.can_follow = True
+    rated(Judge(four, WORLDQA, "dist"), [item()])
+    assert four.calls[0]["choices"] == ["0", "0.3", "0.5", "1"], "this rubric allows nothing between"
+
+
+def test_the_key_tells_whole_scores_from_first_tokens() -> None:
+    engine = Scripted(lambda *_: "", chances=lambda _: {})
+    first = Judge(engine, OURS, "dist").key
+    engine.can_follow = True
+    assert ", dist greedy mass 0.5," in first
+    assert ", dist greedy whole mass 0.5," in Judge(engine, OURS, "dist").key
+
+
 @pytest.mark.parametrize("chances", [{"1": 2e-6, "9": 1e-7}, {"1": 0.001}, {"7": 0.3, "8": 0.19}, {}])
 def test_a_distribution_without_mass_on_the_scores_is_no_score(chances: dict[str, float]) -> None:
     """The row is asked again as text; what cannot be read then has no score."""

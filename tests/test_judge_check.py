@@ -68,6 +68,7 @@ class ScriptedJudge:
     name: str = "scripted"
     settings: dict[str, Any] = field(default_factory=dict)
     can_choose: bool = True
+    can_follow: bool = False
     can_force: bool = True
 
     def generate(self, conversations: Sequence[Conversation], *, start: str = "", **how: Any) -> Iterator[Any]:

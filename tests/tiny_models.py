@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from videoqa.engines import Conversation
+from videoqa.engines.choices import ANOTHER, SEEN
 from videoqa.engines.prefixes import shared_length
 
 torch = pytest.importorskip("torch")
@@ -222,14 +223,29 @@ class Plain:
         return token, min(draw - before, abs(reached - draw), cut, *gaps)
 
     def choices(self, chat: Conversation, start: str, temperature: float, top_p: float) -> dict[str, float]:
-        """Probability of each score, each spelt out in a pass of its own; "1" without what goes on to "10"."""
-        full = {c: self.ids(chat, start + c) for c in SCORES}
+        """Probability of each score, each spelt out in a pass of its own, without what goes on to another number: "10"
+        behind "1", "8.5" behind "8", and tokens that do it by themselves ("80")."""
+        numbers = [*SCORES, *(f"{c}.{tenth}" for c in SCORES for tenth in range(1, 10))]
+        full = {c: tuple(self.ids(chat, start + c)) for c in numbers}
         kept = min(shared_length(self.ids(chat, start), ids) for ids in full.values())
+        known: dict[tuple[int, ...], list[float]] = {}
+
+        def behind(ids: tuple[int, ...]) -> list[float]:
+            if ids not in known:
+                known[ids] = self.distribution(self.logits(list(ids))[-1], temperature, top_p)
+            return known[ids]
+
+        def chance(ids: tuple[int, ...]) -> float:
+            return math.prod(behind(ids[:at])[ids[at]] for at in range(kept, len(ids)))
+
         chances = {}
-        for choice, ids in full.items():
-            logits = self.logits(ids)
-            steps = (self.distribution(logits[at - 1], temperature, top_p)[ids[at]] for at in range(kept, len(ids)))
-            chances[choice] = math.prod(steps)
-        if len(full["10"]) > len(full["1"]):
-            chances["1"] -= chances["10"]
+        for choice in SCORES:
+            mine = full[choice]
+            longer = [ids for ids in full.values() if len(ids) > len(mine) and ids[: len(mine)] == mine]
+            nearest = [a for a in longer if not any(a != b and a[: len(b)] == b for b in longer)]
+            following = {ids[len(mine)] for ids in longer}
+            likely = sorted(range(len(behind(mine))), key=lambda t: -behind(mine)[t])[:SEEN]
+            texts = {t: self.tokenizer.decode([mine[-1], t])[len(self.tokenizer.decode([mine[-1]])) :] for t in likely}
+            larger = sum(behind(mine)[t] for t, text in texts.items() if t not in following and ANOTHER.match(text))
+            chances[choice] = chance(mine) * (1 - larger) - sum(map(chance, nearest))
         return chances

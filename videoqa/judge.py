@@ -7,7 +7,8 @@ What the judge sees for one row is the five fields of the paper (section 4): con
     The cutter is named, the table is not.
 
 Modes, in falling order of cost: `paper` (the whole reply, sampled), `score` (generation ends after the score line: the
-same score without its explanation), `dist` (one forward pass: how probable each score is; the score is their mean).
+same score without its explanation), `dist` (how probable each score is; the score is their mean). `dist` is over whole
+scores where the engine sees what follows a number: "80" is not 8, and "8.5" is 8.5 where the rubric allows it.
 A reply that cannot be read is no number: its Verdict has score None and says why.
 """
 
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 from videoqa.characters import round_brackets, without_unseen
 from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
+from videoqa.engines.choices import tenths
 from videoqa.errors import UserError
 from videoqa.reply import READER_VERSION, Verdict, begins_with_score, read_reply, without_thinking
 from videoqa.rubric import FIELDS, Rubric, Sampling
@@ -29,7 +31,7 @@ from videoqa.scorer import Item
 Mode = Literal["paper", "score", "dist"]
 # The allowed scores must hold at least half of the probability, or the distribution is of something else: the row is
 # then asked again as text. Judges behind "Score: " give 0.97 and more (SmolLM2-135M 0.97, Qwen2.5-1.5B 0.99), refusals
-# and replies that begin otherwise below 0.2.
+# and replies that begin otherwise below 0.2; on whole scores alone SmolLM2-135M 0.69, for it goes on to "15" and "85".
 MIN_MASS = 0.5
 SCORE_LINE_TOKENS = 16  # "**Overall score:** 8.5 out of 10" and some; a reply without a score in them is let finish
 MODES: tuple[Mode, ...] = ("paper", "score", "dist")
@@ -107,7 +109,7 @@ class Judge:
     @property
     def key(self) -> str:
         """Names everything that moves a score: "smollm2 (dtype float32, engine transformers,
-        revision 5f4d9320d1d6), dist greedy mass 0.5, easg-bench-1a2b3c4d"."""
+        revision 5f4d9320d1d6), dist greedy whole mass 0.5, easg-bench-1a2b3c4d"."""
         how: list[str] = [str(self.mode), self.sampling]
         if self.sampling == "paper" and self.mode != "dist":
             how.append(f"seed {self._sampling.seed}")
@@ -116,7 +118,8 @@ class Judge:
         if not self.safe:
             how.append("marks kept")
         # what decides how replies become numbers
-        how.append(f"mass {MIN_MASS:g}" if self.mode == "dist" else f"reader {READER_VERSION}")
+        mass = f"{'whole ' if self.engine.can_follow else ''}mass {MIN_MASS:g}"
+        how.append(mass if self.mode == "dist" else f"reader {READER_VERSION}")
         settings = ", ".join(f"{name} {value}" for name, value in sorted(self.engine.settings.items()))
         return f"{self.engine.name} ({settings}), {' '.join(how)}, {self.rubric.name}-{self.rubric.fingerprint}"
 
@@ -215,12 +218,14 @@ class Judge:
 
     def _distributions(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Verdict]]:
         names = {f"{value:g}": float(value) for value in self.rubric.values}
+        if self.rubric.between and self.engine.can_follow:
+            names = tenths(self.rubric.values)
         how: dict[str, Any] = {"start": self._start}
         if self.sampling == "paper":
             how |= {"temperature": self._sampling.temperature, "top_p": self._sampling.top_p}
         doubtful: dict[int, float] = {}  # rows whose allowed scores hold too little of the probability, and how much
         for index, answer in self.engine.choice_logprobs(conversations, list(names), **how):
-            verdict = _expected(answer, names)
+            verdict = _expected(answer, names, self.rubric.values)
             if verdict.mass is not None and verdict.mass < MIN_MASS:
                 doubtful[index] = verdict.mass
             else:
@@ -246,9 +251,10 @@ class Judge:
                     yield asked[k][0], reply.text.removeprefix(start).strip()
 
 
-def _expected(answer: ChoiceLogprobs, names: dict[str, float]) -> Verdict:
+def _expected(answer: ChoiceLogprobs, names: dict[str, float], values: Sequence[float]) -> Verdict:
     """The verdict of a distribution: its mean over the allowed scores, rounded to 1e-6 so that a float's last bits,
-    which depend on the batch, do not show. What cannot be a distribution is an error of the judge."""
+    which depend on the batch, do not show. What cannot be a distribution is an error of the judge. `names` are the
+    scores as the judge may write them; one between two `values` counts for both of them, more for the nearer one."""
     if answer.logprobs is None:
         return Verdict(None, "judge_error", raw=answer.error or "no probabilities")
     logprobs = {name: answer.logprobs[name] for name in names}
@@ -260,12 +266,20 @@ def _expected(answer: ChoiceLogprobs, names: dict[str, float]) -> Verdict:
         return Verdict(None, "judge_error", raw=f"the probabilities of the scores add up to {mass:.2f}")
     if mass <= 0:
         return Verdict(None, "unreadable", raw="no allowed score has a probability above 0", mass=0.0)
-    shares = {name: chance / mass for name, chance in chances.items()}
-    best = max(shares, key=lambda name: shares[name])
+    written: dict[float, float] = {}  # "8" and "8.0" are one score
+    for name, chance in chances.items():
+        written[names[name]] = written.get(names[name], 0.0) + chance / mass
+    shares = [0.0] * len(values)
+    for score, chance in written.items():
+        above = next(at for at, value in enumerate(values) if value >= score)
+        nearness = 1.0 if values[above] == score else (score - values[above - 1]) / (values[above] - values[above - 1])
+        shares[above] += nearness * chance
+        if nearness < 1:
+            shares[above - 1] += (1 - nearness) * chance
     return Verdict(
-        score=round(sum(names[name] * share for name, share in shares.items()), 6),
+        score=round(sum(score * chance for score, chance in written.items()), 6),
         status="ok",
-        most_likely=names[best],
+        most_likely=max(written, key=lambda score: written[score]),
         mass=round(mass, 6),
-        probabilities=tuple(round(share, 6) for share in shares.values()),
+        probabilities=tuple(round(share, 6) for share in shares),
     )

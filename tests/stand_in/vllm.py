@@ -1,7 +1,8 @@
 """A stand-in for the package vllm, which needs a GPU: the calls that videoqa/engines/vllm.py makes, and what vLLM does
 with them, on a model of one character a token.
 
-It answers "<number of images> <GPUs> <last line of the prompt>", and its next-token probabilities are `NEXT`.
+It answers "<number of images> <GPUs> <last line of the prompt>", and its next-token probabilities are `NEXT`; behind
+what does not stand there a line ends.
 `calls` holds every batch, `arguments` those of each LLM.
 """
 
@@ -67,6 +68,9 @@ class Tokenizer:
         assert not add_special_tokens, "the template has written them already"
         return [ord(c) for c in text]
 
+    def decode(self, ids: list[int]) -> str:
+        return "".join(map(chr, ids))
+
 
 class LLM:
     def __init__(
@@ -123,7 +127,7 @@ def _output(prompt: dict[str, Any], params: SamplingParams) -> Any:
     reply = f"{images} {os.environ.get('CUDA_VISIBLE_DEVICES')} {asked}"
     logprobs = None
     if params.logprobs:
-        following = NEXT[text[text.rindex("Score: ") :]]
+        following = NEXT.get(text[text.rindex("Score: ") :], {"\n": 1.0})
         top = sorted(following, key=lambda t: -following[t])[: params.logprobs]
         logprobs = [{ord(t): SimpleNamespace(logprob=math.log(following[t]), decoded_token=t) for t in top}]
         reply = top[0]

@@ -43,7 +43,8 @@ class Reply:
 @dataclass(frozen=True, slots=True)
 class ChoiceLogprobs:
     """Log-probability that the reply begins with each choice, and not with a longer one that this one begins ("1",
-    "10"). Natural log; exp of them sums to at most 1: the mass."""
+    "10"), nor, of engines that `can_follow`, with another number ("80", "8.5" and the choice "8"). Natural log; exp of
+    them sums to at most 1: the mass."""
 
     logprobs: dict[str, float] | None  # None: see error; a choice that the model never offered is -inf
     error: str | None = None
@@ -63,6 +64,12 @@ class Engine(Protocol):
     @property
     def can_choose(self) -> bool:
         """choice_logprobs works: there are probabilities."""
+        ...
+
+    @property
+    def can_follow(self) -> bool:
+        """choice_logprobs sees what comes behind every choice that is probable, not only behind the most probable one.
+        Choices that begin alike cost it little."""
         ...
 
     @property

@@ -1,13 +1,17 @@
-"""How probable a choice is, from the most probable next tokens that vLLM and servers report.
+"""How probable a choice is, from the next tokens that an engine sees or a server reports.
 
 {"8": -0.2, "1": -2.1, ...} at temperature 0.6, top_p 0.9   ->   {"8": -0.05, "1": -3.2}
+
+Where the tokens are known by their ids, every number is followed by one more step, and what makes another number of it
+("80", "8.5") is not counted for it.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 Token = TypeVar("Token", bound=Hashable)
@@ -55,7 +59,7 @@ def drawn(top: Mapping[Token, float], temperature: float, top_p: float) -> dict[
     return {token: p / max(reached, min(top_p, 1.0)) for token, p in kept.items()}
 
 
-# -- texts of tokens, where their ids are not known ------------------------------------------------------------------
+# -- texts of tokens --------------------------------------------------------------------------------------------------
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # What makes another number of the one before it: "80", "8.5", "8,5", "8%", "8½", "7-8", "7 to 8".
@@ -85,6 +89,110 @@ def is_whole(choice: str, rest: str, choices: Sequence[str], labelled: bool = Tr
 def longest(text: str, choices: Sequence[str]) -> str | None:
     """The longest choice that the text begins with."""
     return max((c for c in choices if text.startswith(c)), key=len, default=None)
+
+
+# -- tokens known by their ids ----------------------------------------------------------------------------------------
+
+Path = tuple[int, ...]  # ids behind the prompt
+# A beginning less probable than this is not followed: what comes behind it counts as its end.
+FOLLOWED = 1e-3
+SEEN = 50  # the most probable tokens behind a number that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What comes behind a beginning, in one row."""
+
+    chances: Mapping[int, float]  # probability of each next token that a choice goes on with
+    larger: float = 0.0  # probability of all others that make another number: "80", "8%"
+
+
+class Choices:
+    """Choices as ids behind a prompt of one template, and which beginnings of them are followed.
+
+    Behind the whole number "8" its tenths are followed as well, "8.1" to "8.9", be they choices or not: they are not 8.
+    `encode` and `decode` are the tokenizer's.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[str], Sequence[int]],
+        decode: Callable[[Sequence[int]], str],
+        prompt: str,
+        choices: Sequence[str],
+    ) -> None:
+        whole = [c for c in choices if c.isdecimal()]
+        tenths = [t for c in whole for n in range(1, 10) if (t := f"{c}.{n}") not in choices]
+        self.dropped, self._paths = choice_paths(encode, prompt, [*choices, *tenths])
+        self._asked = tuple(choices)
+        self._decode = decode
+        self._known: dict[tuple[int, int], bool] = {}
+        # numbers, by their path: "8.5" is looked behind as well ("8.55" is the tenth's, "8.5%" is not)
+        self._numbers = {self._paths[c] for c in choices if NUMBER.fullmatch(c)}
+        paths = self._paths.values()
+        self.steps: dict[Path, list[int]] = {(): []}  # the next tokens of choices, by what stands before them
+        for path in paths:
+            for n in range(len(path)):
+                after = self.steps.setdefault(path[:n], [])
+                if path[n] not in after:
+                    after.append(path[n])
+        for path in (self._paths[c] for c in whole):
+            self.steps.setdefault(path, [])
+        self.longest = max(map(len, self.steps)) + 1
+
+    def beginnings(self, length: int) -> list[Path]:
+        """What may be followed, of so many ids."""
+        return sorted(path for path in self.steps if len(path) == length)
+
+    def behind(self, beginning: Path, chances: Mapping[int, float]) -> Behind:
+        """What comes behind a beginning, by the probabilities of the next tokens: of those in `steps`, and of the most
+        probable ones."""
+        mine = set(self.steps[beginning])
+        larger = 0.0
+        if beginning in self._numbers:
+            others = (token for token in chances if token not in mine)
+            larger = math.fsum(chances[token] for token in others if self._enlarges(beginning[-1], token))
+        return Behind({token: chances.get(token, 0.0) for token in mine}, larger)
+
+    def _enlarges(self, last: int, token: int) -> bool:
+        """Whether a token behind the last one of a number makes another number of it."""
+        if (last, token) not in self._known:
+            rest = self._decode([last, token]).removeprefix(self._decode([last]))
+            self._known[last, token] = ANOTHER.match(rest) is not None
+        return self._known[last, token]
+
+    def probability(self, known: Mapping[Path, Behind], path: Path) -> float:
+        """That a row goes on with these ids; `known` holds what comes behind the beginnings that were followed."""
+        steps = (known[path[:n]].chances.get(path[n], 0.0) if path[:n] in known else 0.0 for n in range(len(path)))
+        return math.prod(steps)
+
+    def followed(self, known: Mapping[Path, Behind], path: Path) -> bool:
+        """Whether a beginning is probable enough to be followed in a row."""
+        return not path or self.probability(known, path) >= FOLLOWED
+
+    def logprobs(self, known: Mapping[Path, Behind]) -> dict[str, float]:
+        """The log-probability that a row says each choice and nothing larger."""
+        total = {path: self.probability(known, path) for path in self._paths.values()}
+        found = {}
+        for choice in self._asked:
+            path = self._paths[choice]
+            longer = [p for p in total if len(p) > len(path) and p[: len(path)] == path]
+            nearest = [p for p in longer if not any(p != q and p[: len(q)] == q for q in longer)]
+            behind = known.get(path)
+            more = math.fsum(total[p] for p in nearest) + total[path] * (behind.larger if behind else 0.0)
+            left = total[path] - more
+            found[choice] = math.log(left) if left > 0 else -math.inf
+        return found
+
+
+def tenths(values: Iterable[float]) -> dict[str, float]:
+    """The scores from the first to the last value in steps of a tenth, as texts: "8", "8.0", "8.1"."""
+    scores = sorted(values)
+    every = range(round(10 * scores[0]), round(10 * scores[-1]) + 1)
+    return {f"{s:g}": float(s) for s in scores} | {f"{n / 10:.1f}": n / 10 for n in every}
+
+
+# -- tokens known by their texts only ---------------------------------------------------------------------------------
 
 
 def share(

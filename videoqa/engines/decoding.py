@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from videoqa.engines.choices import SEEN, Behind, Choices, Path
 
 NOT_A_NUMBER = "the model gave NaN or infinity instead of probabilities"
 
@@ -72,29 +74,37 @@ def pick(logits: Any, temperature: float, top_p: float, random: list[Any]) -> An
     return order.gather(-1, place.minimum(last))[:, 0].cpu()
 
 
-def beginnings(paths: Mapping[str, tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """What stands before the last token of some choice, shortest first: () and, where "10" is two tokens, ("1",)."""
-    return sorted({path[:n] for path in paths.values() for n in range(len(path))} | {()}, key=lambda b: (len(b), b))
-
-
-def settled(
-    known: Mapping[tuple[int, ...], Any], paths: Mapping[str, tuple[int, ...]]
-) -> list[dict[str, float] | None]:
-    """Log-probability of each choice for each row, longer choices taken out of shorter ones; None for a row whose
-    numbers are not usable. `known` holds what comes next (rows, vocabulary) after each of the `beginnings`."""
+def next_chances(logits: Any, choices: Choices, beginning: Path, how: Choosing) -> list[Behind | None]:
+    """What comes behind a beginning, for each row of (rows, vocabulary); None for a row whose numbers are not
+    usable."""
     import torch
 
-    total = {}
-    for path in set(paths.values()):
-        steps = [known[path[:n]][:, path[n]] for n in range(len(path))]
-        total[path] = torch.stack(steps).sum(0).double()
-    columns = {}
-    for choice, path in paths.items():
-        longer = [total[p] for p in total if len(p) > len(path) and p[: len(path)] == path]
-        probability = total[path].exp() - sum(p.exp() for p in longer)
-        columns[choice] = probability.clamp(min=0).log().tolist()
-    rows: list[dict[str, float] | None] = []
-    for row in range(len(known[()])):
-        logprobs = {choice: columns[choice][row] for choice in paths}
-        rows.append(None if any(math.isnan(p) or p > 1e-6 for p in logprobs.values()) else logprobs)
+    logprobs = log_probabilities(logits, how.temperature, how.top_p)
+    most = logprobs.nan_to_num(-math.inf).topk(min(SEEN, logprobs.shape[-1]), dim=-1).indices
+    mine = torch.tensor(choices.steps[beginning], dtype=torch.long, device=most.device).expand(len(logprobs), -1)
+    seen = torch.cat([mine, most], dim=1)
+    chances = logprobs.gather(-1, seen).double().exp()
+    rows: list[Behind | None] = []
+    for tokens, values in zip(seen.tolist(), chances.tolist(), strict=True):
+        usable = not any(math.isnan(p) or p > 1 + 1e-6 for p in values)
+        rows.append(choices.behind(beginning, dict(zip(tokens, values, strict=True))) if usable else None)
     return rows
+
+
+def settled(known: Mapping[Path, Sequence[Behind | None]], choices: Choices) -> list[dict[str, float] | None]:
+    """Log-probability of each choice for each row; None for a row whose numbers are not usable. `known` holds what
+    comes behind the beginnings that some row follows."""
+    found: list[dict[str, float] | None] = []
+    for row in range(len(known[()])):
+        mine: dict[Path, Behind] = {}
+        usable = True
+        for beginning in sorted(known, key=len):
+            # each row by itself, so that its numbers do not depend on the others of its batch
+            if choices.followed(mine, beginning):
+                behind = known[beginning][row]
+                if behind is None:
+                    usable = False
+                    break
+                mine[beginning] = behind
+        found.append(choices.logprobs(mine) if usable else None)
+    return found

@@ -14,13 +14,13 @@ from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import cuts_in, pictures, render
-from videoqa.engines.choices import TAIL, choice_paths
+from videoqa.engines.choices import TAIL, Behind, Choices
+from videoqa.engines.choices import Path as Ids
 from videoqa.engines.decoding import (
     NOT_A_NUMBER,
     Choosing,
     Decoding,
-    beginnings,
-    log_probabilities,
+    next_chances,
     pick,
     settled,
     unusable,
@@ -87,21 +87,28 @@ class Vision:
                 yield row, Reply(how.start + text, None, bool(cuts) or end is not None, int(mask.sum()), len(new))
 
     def choose(self, conversations: Sequence[Conversation], how: Choosing) -> Iterator[tuple[int, ChoiceLogprobs]]:
-        """See Engine.choice_logprobs. Row by row; one forward pass, and one more for every beginning that longer
-        choices share."""
+        """See Engine.choice_logprobs. Row by row; one forward pass, and one more behind every number, and its point,
+        that is probable enough, and behind what longer choices share."""
         import torch
 
-        for rows, inputs, errors in self._inputs(conversations, how.start, max(map(len, how.choices)), 1):
+        split: dict[str, Choices] = {}  # by the prompt's end: the same for all rows of one template
+        for rows, inputs, errors in self._inputs(conversations, how.start, max(map(len, how.choices)) + 2, 1):
             yield from ((row, ChoiceLogprobs(None, error)) for row, error in errors.items())
             for row in rows:
                 tail = render(self.processor, conversations[row], how.start, self.control)[-TAIL:]
-                dropped, paths = choice_paths(lambda t: self.encode([t])[0], tail, how.choices)
-                known = {}
-                for beginning in beginnings(paths):
+                if tail not in split:
+                    decode = self.processor.tokenizer.decode
+                    split[tail] = Choices(lambda t: self.encode([t])[0], decode, tail, how.choices)
+                choices = split[tail]
+                known: dict[Ids, list[Behind | None]] = {}
+                for beginning in sorted(choices.steps, key=len):
+                    if not choices.followed({b: one[0] for b, one in known.items() if one[0]}, beginning):
+                        continue
                     with torch.inference_mode():
-                        logits = self.model(**_extended(inputs, dropped, beginning), logits_to_keep=1).logits[:, -1]
-                    known[beginning] = log_probabilities(logits.float(), how.temperature, how.top_p)
-                (logprobs,) = settled(known, paths)
+                        longer = _extended(inputs, choices.dropped, beginning)
+                        logits = self.model(**longer, logits_to_keep=1).logits[:, -1]
+                    known[beginning] = next_chances(logits.float(), choices, beginning, how)
+                (logprobs,) = settled(known, choices)
                 yield row, ChoiceLogprobs(logprobs, None if logprobs else NOT_A_NUMBER, inputs["input_ids"].shape[1])
 
     def _inputs(

@@ -128,6 +128,9 @@ class ServerEngine:
         """It gives log-probabilities."""
         return self._probed.manner.top is not None
 
+    # A request would be needed behind every number: what comes behind the greedy reply's number alone is known.
+    can_follow = False
+
     @cached_property
     def can_force(self) -> bool:
         """It continues a forced start."""

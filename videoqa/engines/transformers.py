@@ -19,13 +19,13 @@ from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply, model_place
 from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render, revision
-from videoqa.engines.choices import TAIL, choice_paths
+from videoqa.engines.choices import TAIL, Behind, Choices
+from videoqa.engines.choices import Path as Ids
 from videoqa.engines.decoding import (
     NOT_A_NUMBER,
     Choosing,
     Decoding,
-    beginnings,
-    log_probabilities,
+    next_chances,
     pick,
     settled,
     unusable,
@@ -44,6 +44,7 @@ class TransformersEngine:
 
     _model: Any
     can_choose = True
+    can_follow = True
     can_force = True
 
     def __init__(
@@ -109,6 +110,7 @@ class TransformersEngine:
         self._network = Network(self._model, batch_size, "shared prefixes" if prefix_reuse else "batches")
         self.packing = settle(self._network, self._encode([TEXT])[0], model)
         self._vision: Vision | None = None
+        self._known_choices: dict[tuple[str, tuple[str, ...]], Choices] = {}
         self._control = control_tokens(self._tokenizer)
         self.name = model
         self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model)}
@@ -158,8 +160,8 @@ class TransformersEngine:
         temperature: float = 1.0,
         top_p: float = 1.0,
     ) -> Iterator[tuple[int, ChoiceLogprobs]]:
-        """See Engine.choice_logprobs. One forward pass a row, and one step of a single token for every beginning that
-        longer choices share ("1" of "10" in tokenizers that split it)."""
+        """See Engine.choice_logprobs. One forward pass a row, and one step of a single token behind every number, and
+        its point, that is probable enough (choices.FOLLOWED), and behind what longer choices share."""
         how = Choosing(tuple(choices), start, temperature, top_p)
         seen, read = self._sorted(conversations)
         if seen:
@@ -249,37 +251,49 @@ class TransformersEngine:
         texts = [self._text(c, how.start) for c in conversations]
         ids = self._encode(texts)
         # Rows whose choices are split alike go together; with one template and one start that is all of them.
-        alike: dict[tuple[int, tuple], list[int]] = defaultdict(list)
-        known: dict[str, tuple[int, dict[str, tuple[int, ...]]]] = {}
+        alike: dict[str, list[int]] = defaultdict(list)
         for row, text in enumerate(texts):
-            tail = text[-TAIL:]  # the same for all rows of one template, so the choices are tokenized once
-            if tail not in known:
-                known[tail] = choice_paths(lambda t: self._encode([t])[0], tail, how.choices)
-            dropped, paths = known[tail]
-            if error := self._too_long(len(ids[row]), max(map(len, paths.values()))):
+            choices = self._split(text[-TAIL:], how.choices)
+            if error := self._too_long(len(ids[row]), choices.longest):
                 yield row, ChoiceLogprobs(None, error, len(ids[row]))
             else:
-                ids[row] = ids[row][: len(ids[row]) - dropped]
-                alike[dropped, tuple(paths.items())].append(row)
-        for (_, items), rows in alike.items():
-            paths = dict(items)
-            for batch in self._network.batches(ids, rows, max(map(len, paths.values()))):
+                ids[row] = ids[row][: len(ids[row]) - choices.dropped]
+                alike[text[-TAIL:]].append(row)
+        for tail, rows in alike.items():
+            choices = self._split(tail, how.choices)
+            for batch in self._network.batches(ids, rows, choices.longest):
                 with torch.inference_mode():
-                    weighed = self._walk(batch, paths, how)
+                    weighed = self._walk(batch, choices, how)
                 for row, logprobs in zip(batch.rows, weighed, strict=True):
                     yield row, ChoiceLogprobs(logprobs, None if logprobs else NOT_A_NUMBER, len(ids[row]))
 
-    def _walk(self, batch: Batch, paths: dict[str, tuple[int, ...]], how: Choosing) -> list[dict[str, float] | None]:
-        """Log-probability of each choice for each row of the batch, longer choices taken out of shorter ones."""
+    def _split(self, tail: str, choices: tuple[str, ...]) -> Choices:
+        """The choices as ids behind a prompt with this end: the same for all rows of one template."""
+        if (tail, choices) not in self._known_choices:
+            made = Choices(lambda t: self._encode([t])[0], self._tokenizer.decode, tail, choices)
+            self._known_choices[tail, choices] = made
+        return self._known_choices[tail, choices]
+
+    def _walk(self, batch: Batch, choices: Choices, how: Choosing) -> list[dict[str, float] | None]:
+        """Log-probability of each choice for each row of the batch; goes on behind what some row may say."""
         import torch
 
-        known: dict[tuple[int, ...], Any] = {}
-        for beginning in beginnings(paths):
-            branch = batch
-            if beginning:
-                branch = copy.copy(batch)
-                branch.cache = copy.deepcopy(batch.cache)  # of whatever layers: recurrent ones have their own states
-            for token in beginning:
-                self._network.step(branch, torch.full_like(branch.lengths, token))
-            known[beginning] = log_probabilities(branch.logits, how.temperature, how.top_p)
-        return settled(known, paths)
+        known: dict[Ids, list[Behind | None]] = {}
+
+        def follow(beginning: Ids, branch: Batch) -> None:
+            known[beginning] = next_chances(branch.logits, choices, beginning, how)
+            longer = [b for b in choices.beginnings(len(beginning) + 1) if b[:-1] == beginning and likely(b)]
+            for one in longer:
+                twig = copy.copy(branch)
+                if one is not longer[-1]:  # the last one may use up what the others have left
+                    twig.cache = copy.deepcopy(branch.cache)  # of whatever layers: recurrent ones have their own states
+                self._network.step(twig, torch.full_like(branch.lengths, one[-1]))
+                follow(one, twig)
+
+        def likely(path: Ids) -> bool:
+            rows = range(len(batch.rows))
+            each = ({b: behind for b in known if (behind := known[b][row]) is not None} for row in rows)
+            return any(choices.followed(one, path) for one in each)
+
+        follow((), batch)
+        return settled(known, choices)

@@ -22,12 +22,12 @@ from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import control_tokens, cuts_in, pictures, render, revision
-from videoqa.engines.choices import choice_paths, drawn
+from videoqa.engines.choices import SEEN, TAIL, Behind, Choices, drawn
+from videoqa.engines.choices import Path as Ids
 from videoqa.engines.decoding import NOT_A_NUMBER
 from videoqa.errors import UserError
 
-TOP = 50  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
-NEGLIGIBLE = 1e-6  # a beginning less probable than this is not followed into longer choices
+TOP = SEEN  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
 
 
 class VllmEngine:
@@ -39,6 +39,7 @@ class VllmEngine:
     """
 
     can_choose = True
+    can_follow = True
     can_force = True
 
     def __init__(
@@ -109,8 +110,9 @@ class VllmEngine:
         temperature: float = 1.0,
         top_p: float = 1.0,
     ) -> Iterator[tuple[int, ChoiceLogprobs]]:
-        """See Engine.choice_logprobs. One token a row, and one more for each beginning that longer choices share ("1"
-        of "10" in tokenizers that split it). Exact for choices among the TOP most probable tokens, -inf for others."""
+        """See Engine.choice_logprobs. One token a row, and one more behind every number, and its point, that is
+        probable enough (choices.FOLLOWED), and behind what longer choices share. Exact for choices among the TOP most
+        probable tokens, -inf for others."""
         return self._in_batches(_Model.choose, conversations, start, list(choices), temperature, top_p)
 
     def _in_batches(
@@ -194,22 +196,25 @@ class _Model:
         self, conversations: list[Conversation], start: str, choices: list[str], temperature: float, top_p: float
     ) -> list[ChoiceLogprobs]:
         prompts: list[Any] = [self._prompt(c, start) for c in conversations]
-        paths: dict[int, dict[str, tuple[int, ...]]] = {}
+        split: dict[str, Choices] = {}
+        of_row: dict[int, Choices] = {}
         for row, prompt in enumerate(prompts):
             if isinstance(prompt, dict):
-                dropped, paths[row] = choice_paths(self._encode, prompt["text"], choices)
+                tail = prompt["text"][-TAIL:]
+                if tail not in split:
+                    split[tail] = Choices(self._encode, self._tokenizer.decode, tail, choices)
+                of_row[row] = split[tail]
                 ids = prompt["prompt_token_ids"]
-                prompt["prompt_token_ids"] = ids[: len(ids) - dropped]
-        # known[row][beginning] is the probability of each next token after a beginning shared by choices
-        known: dict[int, dict[tuple[int, ...], dict[int, float]]] = defaultdict(dict)
+                prompt["prompt_token_ids"] = ids[: len(ids) - split[tail].dropped]
+        known: dict[int, dict[Ids, Behind]] = defaultdict(dict)  # what comes behind a beginning, by row
         errors = {row: prompt for row, prompt in enumerate(prompts) if isinstance(prompt, str)}
         sizes: dict[int, int] = {}
-        for depth in range(max(map(len, (p for row in paths.values() for p in row.values())), default=0)):
+        for length in range(max((of.longest for of in split.values()), default=0)):
             asked = [
                 (row, beginning)
-                for row in paths
-                for beginning in sorted({p[:depth] for p in paths[row].values() if len(p) > depth})
-                if row not in errors and _probability(known[row], beginning) > NEGLIGIBLE
+                for row, of in of_row.items()
+                for beginning in of.beginnings(length)
+                if row not in errors and of.followed(known[row], beginning)
             ]
             more = [{**prompts[r], "prompt_token_ids": prompts[r]["prompt_token_ids"] + list(b)} for r, b in asked]
             outputs = self._run(more, {"max_tokens": 1, "temperature": 0.0, "logprobs": TOP})
@@ -217,14 +222,14 @@ class _Model:
                 if isinstance(output, str):
                     errors[row] = output
                 elif reported := _reported(output):
-                    known[row][beginning] = drawn(reported, temperature, top_p)
+                    known[row][beginning] = of_row[row].behind(beginning, drawn(reported, temperature, top_p))
                     sizes.setdefault(row, len(output.prompt_token_ids))
                 else:
                     errors[row] = NOT_A_NUMBER
         return [
             ChoiceLogprobs(None, errors[row])
             if row in errors
-            else ChoiceLogprobs(_settle(known[row], paths[row]), None, sizes[row])
+            else ChoiceLogprobs(of_row[row].logprobs(known[row]), None, sizes[row])
             for row in range(len(prompts))
         ]
 
@@ -322,23 +327,6 @@ def _start_fault(arguments: Mapping[str, Any], error: Exception) -> str:
     helps = [mend for pattern, mend in _MENDS if re.search(pattern, said, re.I)][:1] or [mend for _, mend in _MENDS]
     line = " ".join(str(error).split())[:300] or type(error).__name__
     return f"vLLM cannot start with {arguments['model']!r}: {line}. What may help: {'; '.join(helps)}"
-
-
-def _probability(known: Mapping[tuple[int, ...], Mapping[int, float]], path: tuple[int, ...]) -> float:
-    """Probability of a path of tokens; 0 where one was not among those that vLLM reported."""
-    return math.prod(known.get(path[:n], {}).get(token, 0.0) for n, token in enumerate(path))
-
-
-def _settle(
-    known: Mapping[tuple[int, ...], Mapping[int, float]], paths: Mapping[str, tuple[int, ...]]
-) -> dict[str, float]:
-    """The log-probability of each choice, longer ones ("1", "0") taken out of those that begin them ("1")."""
-    total = {path: _probability(known, path) for path in paths.values()}
-    own = {
-        choice: total[path] - sum(total[p] for p in total if len(p) > len(path) and p[: len(path)] == path)
-        for choice, path in paths.items()
-    }
-    return {choice: math.log(p) if p > 0 else -math.inf for choice, p in own.items()}
 
 
 _loaded: _Model
