@@ -101,6 +101,7 @@ def build(app: App) -> gr.Blocks:
             with gr.Tab("Types", id="types") as types_tab:
                 types_group = gr.Dropdown(label="Scorer and questions", elem_id="types-group")
                 types_note = gr.Markdown()
+                by = gr.Radio([("question type", "")], value="", label="Scores by", visible=False, elem_id="by")
                 by_type = gr.Plot(show_label=False, elem_id="by-type")
                 best_title = gr.Markdown("### The best run of each kind")
                 best = gr.Plot(show_label=False, elem_id="best-of-kinds")
@@ -114,13 +115,13 @@ def build(app: App) -> gr.Blocks:
                 gr.Markdown((HERE / "about.md").read_text(encoding="utf-8"))
 
         started = [chooser, group, kinds, prompts, board, note, paper, types_group, kind, clip]
-        drawn = [by_type, types_note, best, best_title, pairs, pairs_title]
+        drawn = [by_type, types_note, best, best_title, pairs, pairs_title, by]
         frame, picture, picture_note = details[3:6]
         quiet: dict[str, Any] = {"show_progress": "hidden"}
         page.load(app.opened, None, [*started, tabs, question, listed], **quiet)
         changed = chooser.input(app.start, chooser, started, **quiet)
         changed.then(app.find, [chooser, kind, clip, words], [question, listed], **quiet)
-        changed.then(app.types, [chooser, types_group], drawn, **quiet)
+        changed.then(app.types, [chooser, types_group, by], drawn, **quiet)
         gr.on(
             [group.input, search.change, kinds.change, prompts.change],
             app.rank,
@@ -130,7 +131,7 @@ def build(app: App) -> gr.Blocks:
             api_name="rank",
             **quiet,
         )
-        gr.on([types_tab.select, types_group.input], app.types, [chooser, types_group], drawn, **quiet)
+        gr.on([types_tab.select, types_group.input, by.input], app.types, [chooser, types_group, by], drawn, **quiet)
         gr.on(
             [kind.input, clip.input, words.change],
             app.find,

@@ -8,7 +8,7 @@ import base64
 import html
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -109,9 +109,21 @@ def _axis_names(lines: Sequence[Series]) -> list[str]:
     return found
 
 
-def by_type(lines: Sequence[Series], of_track: Track) -> go.Figure:
-    """A panel for each type in which every run, named at the side, has its score with its interval."""
-    panels = of_track.columns if len(of_track.columns) == 1 else (*of_track.types, AVERAGE)
+def breakdown(group: Group, name: str) -> tuple[list[Series], Track, tuple[str, ...]]:
+    """What `by_type` draws of the runs' scores by something that is known of the questions ("reasoning steps")."""
+    found = []
+    for entry, line in zip(group.entries, group_series(group), strict=True):
+        parts = {value: s for value, s in entry.result.breakdowns.get(name, {}).items() if s.value is not None}
+        scores = {value: s.value for value, s in parts.items() if s.value is not None}
+        found.append(replace(line, scores=scores, intervals={v: s.interval for v, s in parts.items() if s.interval}))
+    panels = tuple(dict.fromkeys(value for line in found for value in line.scores))
+    return found, group.track, panels
+
+
+def by_type(lines: Sequence[Series], of_track: Track, panels: Sequence[str] = ()) -> go.Figure:
+    """A panel for each type (or what else `panels` names) in which every run, named at the side, has its score with
+    its interval."""
+    panels = panels or (of_track.columns if len(of_track.columns) == 1 else (*of_track.types, AVERAGE))
     lines = lines[:MOST_MODELS]
     names = _axis_names(lines)
     several = len({line.kind for line in lines}) > 1

@@ -16,12 +16,12 @@ from leaderboard import Entry, table
 import easg_bench
 from videoqa.benchmark import Track, track, track_of
 from videoqa.frames import Policy, VideoError, read_frames
+from videoqa.rows import questions as count
 from videoqa.rows import revision
 from videoqa.videos import clip_ends, find_video, video_files
 
 MOST = 200  # questions in one list
 LONGEST_SEARCH, MOST_WORDS = 200, 10  # characters and words of a search that count
-CONFIG = "default"  # all questions of a data set
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,16 @@ class Questions:
     _revisions: dict[frozenset[str], str] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)  # what a search looks at
 
+    @property
+    def size(self) -> int:
+        """How many questions there are, however often each is asked."""
+        return count(self.rows.values())
+
     @classmethod
-    def load(cls, data: str, videos: str = "") -> Questions:
-        """Read a folder or Hub dataset repo, of the track that it says it is of."""
-        of_track = track_of(data)
-        rows = {row["id"]: dict(row) for row in of_track.load(data, CONFIG)}
+    def load(cls, data: str, videos: str = "", of_track: Track | None = None) -> Questions:
+        """Read a folder or Hub dataset repo, of this track (None: the one that it says it is of)."""
+        of_track = of_track or track_of(data)
+        rows = {row["id"]: dict(row) for row in of_track.load(data, of_track.configs[0])}
         graphs: dict[str, list[dict[str, Any]]] = {}
         if of_track.first:
             with contextlib.suppress(ValueError):  # a dataset of the authors' file has no graphs
@@ -71,6 +76,7 @@ class Questions:
         return [
             (f"{row['question']} [{row['type']}]" if len(self.track.types) > 1 else row["question"], row["id"])
             for row in self.rows.values()
+            if not row.get("group") or row["order"][0] == 0  # of a question's arrangements the first
             if (not kind or row["type"] == kind) and (not clip or row["clip"] == clip)
             if all(word in self._texts[row["id"]] for word in wanted)
         ]
@@ -118,7 +124,7 @@ class Questions:
             if entry.result.track != self.track.name or entry.answers is None or not self._answered(entry):
                 continue
             answers = table(entry.answers)
-            for line in answers.filter(pc.equal(answers["id"], row["id"])).to_pylist():
+            for line in answers.filter(pc.equal(answers["id"], row.get("group") or row["id"])).to_pylist():
                 reason = line["explanation"] or (line["status"] or "").replace("ok", "")
                 answer = line["prediction"] or "(no answer)"
                 found.append(Said(entry.result.label, answer, line["score"], reason, entry.result.scorer))
@@ -129,11 +135,13 @@ class Questions:
         a way that asks some types only has the revision of all questions, and answers to those that it asked."""
         assert entry.answers is not None
         way = self.track.ways.get(entry.result.prompt)
-        if way and way.types and len(self.rows) == entry.result.data.rows:
+        if way and way.types and self.size == entry.result.data.rows:
             return entry.result.data.revision == self.revision
         ids = frozenset(table(entry.answers)["id"].to_pylist())
         if ids not in self._revisions:
-            self._revisions[ids] = revision([row for identifier, row in self.rows.items() if identifier in ids])
+            self._revisions[ids] = revision(
+                [row for identifier, row in self.rows.items() if (row.get("group") or identifier) in ids]
+            )
         return self._revisions[ids] == entry.result.data.revision
 
 

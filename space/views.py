@@ -14,7 +14,7 @@ from leaderboard import Board, Entry, Group, Results, lines
 from questions import MOST, Questions
 from upload import read_upload
 
-from videoqa.benchmark import Track, track, tracks
+from videoqa.benchmark import Track, track, track_of, tracks
 from videoqa.submit import Plan, content_hash, moment, plan, submit
 
 DEMO = str(Path(__file__).parent / "demo")
@@ -30,17 +30,18 @@ class App:
         self.questions: dict[str, Questions] = {}
         self.data_notes: list[str] = []
         for place in filter(None, (place.strip() for place in data.split(","))):
-            try:
-                loaded = Questions.load(place, videos)
-            except Exception as error:  # the other tabs work without
-                self.data_notes.append(f"The questions of {Path(place).name} could not be read: {error}")
-            else:
-                self.questions[loaded.track.name] = loaded
+            first = track_of(place)
+            for one in (first, *(other for other in tracks().values() if other.repo == first.repo and other != first)):
+                try:
+                    self.questions[one.name] = Questions.load(place, videos, one)
+                except Exception as error:  # the other tabs work without; another track's questions need not be there
+                    if one is first:
+                        self.data_notes.append(f"The questions of {Path(place).name} could not be read: {error}")
 
     @property
     def sizes(self) -> dict[str, int]:
         """The number of questions of the data that are here, by revision."""
-        return {questions.revision: len(questions.rows) for questions in self.questions.values()}
+        return {questions.revision: questions.size for questions in self.questions.values()}
 
     def names(self) -> list[str]:
         """The tracks that have results or data; the first one where none has."""
@@ -115,17 +116,21 @@ class App:
         found = self.group(name, group)
         return columns.board(found, lines(found, search or "", kinds, prompts) if found else ())
 
-    def types(self, name: str | None, group: str | None) -> tuple[Any, ...]:
-        """The charts of one group or of the published rows."""
+    def types(self, name: str | None, group: str | None, by: str = "") -> tuple[Any, ...]:
+        """The charts of one group or of the published rows; the first one by question type, or by what else is known of
+        the questions (`by`)."""
         of_track = self.track(name)
         found = None if group == PUBLISHED else self.group(name, group)
         if found is None and not of_track.published:
             nothing = gr.update(value=None, visible=False)
-            return nothing, "No results yet.", nothing, gr.update(visible=False), nothing, gr.update(visible=False)
+            hidden = gr.update(visible=False)
+            return nothing, "No results yet.", nothing, hidden, nothing, hidden, hidden
         series = charts.group_series(found) if found else charts.published_series(of_track)
         first = series if found else [one for one in series if not one.way]
         more = len(first) - charts.MOST_MODELS
-        by_type = charts.by_type(first, of_track)
+        known = list(of_track.breakdowns) if found and any(e.result.breakdowns for e in found.entries) else []
+        by = by if by in known else ""
+        by_type = charts.by_type(*charts.breakdown(found, by)) if found and by else charts.by_type(first, of_track)
         note = f"The first {charts.MOST_MODELS}; {_count(more, 'more result')} not drawn." if more > 0 else ""
         best, pairs = charts.best_of_kinds(first, of_track), charts.two_ways(series, of_track)
         return (
@@ -135,6 +140,7 @@ class App:
             gr.update(visible=best is not None),
             gr.update(value=pairs, visible=pairs is not None),
             gr.update(value=f"### {of_track.beside_title}", visible=pairs is not None),
+            gr.update(choices=[("question type", ""), *known], value=by, visible=bool(known)),
         )
 
     # -- browse --
@@ -149,7 +155,7 @@ class App:
             notes = self.data_notes or ["This Space has no questions to browse (EASG_BENCH_DATA)."]
             return gr.update(choices=[], value=None), " ".join(notes)
         note = f"{_count(len(found), 'question')} found" + (f", the first {MOST} listed" if len(found) > MOST else "")
-        return gr.update(choices=listed, value=value), f"{_count(len(questions.rows), 'question')}; {note}."
+        return gr.update(choices=listed, value=value), f"{_count(questions.size, 'question')}; {note}."
 
     def opened(self, request: gr.Request) -> tuple[Any, ...]:
         """The page as a link asks for it: ?question=ID opens the tab Browse, of the track that has the question."""

@@ -142,9 +142,9 @@ def test_circular_is_in_the_config_and_told(data: Path, tmp_path: Path, model: A
     out = tmp_path / "run"
     done = bench("run", "--data", data, "--model", "m", "--out", out, "--circular")
     assert done.exit_code == 0, done.output
-    assert (Run(out).config["order"], Run(out).config["rows"], len(Run(out).answers())) == ("circular", 30, 30)
+    assert (Run(out).config["order"], Run(out).config["rows"], len(Run(out).answers())) == ("circular", 6, 30)
     one = read(out / "scores.json")
-    assert (one.avg.n, one.avg.value) == (6, 0.0)
+    assert (one.avg.n, one.avg.value, one.coverage, one.gaps) == (6, 0.0, "6 of 6", ())
     assert "the same option 0.0 (of 6 questions); right in a single one 20.0" in done.output
     with pytest.raises(Exception, match="five answers to each question"):
         raise bench("submission", out).exception

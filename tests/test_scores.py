@@ -459,8 +459,8 @@ def rotations(group: str, *rows: tuple[float | None, str], clip: str = "clip", w
     ]
 
 
-def circular(rows: list[Scored], measure: measures.Measure = measures.CIRCULAR) -> scores.Summary:
-    return measure.compute(rows, None, key="letters", types=("mc",)).avg
+def circular(rows: list[Scored], one_of: Callable[..., list[Scored]] = measures.right_in_all) -> scores.Summary:
+    return measures.CIRCULAR.compute(one_of(rows), None, key="letters", types=("mc",)).avg
 
 
 def test_a_question_is_right_only_if_it_is_right_in_all_rotations() -> None:
@@ -471,20 +471,20 @@ def test_a_question_is_right_only_if_it_is_right_in_all_rotations() -> None:
         *rotations("unread", (0, ""), (0, ""), (0, "")),
     ]
     assert (circular(rows).n, circular(rows).value) == (4, 25)
-    assert circular(rows, measures.CONSISTENCY).value == 50, (
+    assert circular(rows, measures.alike_in_all).value == 50, (
         "right, and always the jug; what was not read is like nothing"
     )
 
 
 def test_a_constant_letter_has_an_accuracy_and_a_consistency_of_0() -> None:
     rows = rotations("q", *((float(at == 0), f"option {at}") for at in range(4)))
-    assert (circular(rows).value, circular(rows, measures.CONSISTENCY).value) == (0, 0)
+    assert (circular(rows).value, circular(rows, measures.alike_in_all).value) == (0, 0)
 
 
 def test_a_rotation_that_failed_leaves_its_question_without_a_score_and_counted() -> None:
     rows = [*rotations("a", (1, "cup"), (None, "")), *rotations("b", (1, "cup"), (1, "cup"))]
-    for measure in (measures.CIRCULAR, measures.CONSISTENCY):
-        avg = circular(rows, measure)
+    for one_of in (measures.right_in_all, measures.alike_in_all):
+        avg = circular(rows, one_of)
         assert (avg.n, avg.n_scored, avg.errors, avg.value) == (2, 1, 1, 100)
 
 
@@ -506,9 +506,9 @@ def test_a_rotation_that_failed_leaves_its_question_without_a_score_and_counted(
     ids=["missing", "foreign", "double", "no group", "clips"],
 )
 def test_rotations_that_are_no_whole_question_are_an_error(rows: list[Scored], message: str) -> None:
-    for measure in (measures.CIRCULAR, measures.CONSISTENCY):
+    for one_of in (measures.right_in_all, measures.alike_in_all):
         with pytest.raises(ValueError, match=message):
-            circular(rows, measure)
+            circular(rows, one_of)
 
 
 @settings(max_examples=100, deadline=None)
@@ -523,7 +523,7 @@ def test_rotations_that_are_no_whole_question_are_an_error(rows: list[Scored], m
 )
 def test_accuracy_is_never_above_consistency(groups: list[list[tuple[float | None, str]]]) -> None:
     rows = [row for at, group in enumerate(groups) for row in rotations(str(at), *group, clip=str(at % 3))]
-    accuracy, consistency = circular(rows), circular(rows, measures.CONSISTENCY)
+    accuracy, consistency = circular(rows), circular(rows, measures.alike_in_all)
     assert (accuracy.n_scored, accuracy.unreadable) == (consistency.n_scored, consistency.unreadable)
     if accuracy.value is not None:
         assert accuracy.value <= known(consistency.value)

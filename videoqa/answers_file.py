@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from videoqa.benchmark import track
 from videoqa.errors import UserError
 from videoqa.parquet_size import pages
+from videoqa.rating import scored
 from videoqa.reply import STATUSES, Verdict
 from videoqa.results import Result
 
@@ -51,11 +52,16 @@ def answer_table(
     verdicts: Mapping[str, Verdict],
     truths: Mapping[str, Verdict],
 ) -> pa.Table:
-    """One row for each question, in the order of `rows`; without a verdict it has no status."""
+    """One row for each question, in the order of `rows`; without a verdict it has no status. A question that was asked
+    in several arrangements of its options is one row as well, with all replies."""
     import pyarrow as pa
 
-    lines = []
+    groups: dict[str, list[Row]] = {}
     for row in rows:
+        if row.get("group"):
+            groups.setdefault(row["group"], []).append(row)
+    lines = [_group_line(name, group, answers, verdicts) for name, group in groups.items()]
+    for row in (row for row in rows if not row.get("group")):
         verdict, truth = verdicts.get(row["id"]), truths.get(row["id"])
         lines.append(
             {
@@ -68,6 +74,24 @@ def answer_table(
             }
         )
     return pa.Table.from_pylist(lines, schema=schema())
+
+
+def _group_line(
+    name: str, group: Sequence[Row], answers: Mapping[str, Mapping[str, Any]], verdicts: Mapping[str, Verdict]
+) -> dict[str, Any]:
+    """The line of a question that was asked in several arrangements: it is right if it is right in all."""
+    found = scored(group, verdicts)
+    one = found[0] if found else None
+    replies = [answers.get(row["id"], {}).get("prediction") for row in group]
+    right = sum(verdicts[row["id"]].score == 1 for row in group if row["id"] in verdicts)
+    return {
+        **{"id": name, "clip": group[0]["clip"], "type": group[0]["type"]},
+        "prediction": _whole(" | ".join("(not asked)" if reply is None else reply for reply in replies)),
+        "score": one and one.score,
+        "status": one and one.status,
+        "explanation": f"right in {right} of {len(group)} arrangements" if one else None,
+        "truth_score": None,
+    }
 
 
 def _whole(text: str | None) -> str | None:

@@ -22,7 +22,7 @@ from videoqa.choices import CIRCULAR
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.judge import Judge
-from videoqa.rows import Row, clips_revision, revision
+from videoqa.rows import Row, clips_revision, questions, revision
 from videoqa.rows import shard as part_of
 from videoqa.runs import Run, asked_rows, check_place, whole_clips
 from videoqa.videos import Videos
@@ -81,7 +81,9 @@ class Asked:
         limit = f" (limit {self.about['limit']:,})" if self.about["limit"] else ""
         data = f"data: {self.about['data']}, config {self.about['config']}, revision {revision(self.every)}"
         frames = f", frames {self.policy}" if self.policy is not None else ""
-        return [f"{data}, {len(self.every):,} rows{limit}", f"prompt: {self.prompt}{frames}"]
+        many = questions(self.every)
+        size = f"{len(self.every):,} rows" + (f" of {many:,} questions" if many < len(self.every) else "")
+        return [f"{data}, {size}{limit}", f"prompt: {self.prompt}{frames}"]
 
     @property
     def known(self) -> dict[str, Any]:
@@ -91,7 +93,7 @@ class Asked:
             "track": self.track.name,
             **self.about,
             "revision": revision(self.every),
-            "rows": len(self.every),
+            "rows": questions(self.every),
             "prompt": self.prompt,
             "max_new_tokens": self.max_new_tokens,
             "frames": None if self.policy is None else str(self.policy),
@@ -118,11 +120,18 @@ def about(
     limit: int | None = None,
     order: str | None = None,
     captions: Path | None = None,
+    stop_early: bool = False,
 ) -> dict[str, Any]:
     """Which rows are asked, as a run's config says it."""
     said: dict[str, Any] = {"data": data, "config": config or track.configs[0], "limit": limit}
+    if stop_early and order != CIRCULAR and not track.grouped:
+        raise UserError("--stop-early is for questions that are asked in every arrangement of their options")
+    if track.grouped and order is not None:
+        raise UserError(f"{track.title} has every arrangement of the options: --circular and --shuffle are not for it")
     if order is not None:
         said["order"] = order
+    if stop_early:
+        said["stop_early"] = True
     if captions is not None:
         said["captions"] = str(captions.resolve())
     return said
@@ -183,11 +192,20 @@ class Unloaded:
     choice_logprobs = generate
 
 
-def check_scorer(track: Track, judge: str | None, how: ScorerOptions, explain: int = 0) -> None:
-    """Say before hours of answering that the judge is missing, its rubric cannot be read, or its options do not go
+def check_scorer(
+    track: Track, judge: str | None, how: ScorerOptions, explain: int = 0, match: str | None = None
+) -> str | None:
+    """The spec of the engine that rates: the judge, or the one that matches replies to options. Says before hours of
+    answering that it is missing or of no use, that its rubric cannot be read, or that its options do not go
     together."""
+    if match is not None and not track.matches:
+        raise UserError(f"--match: {track.title} matches no replies to options by an engine")
+    if judge is not None and track.matches:
+        raise UserError(f"{track.title} has no judge; --match ENGINE is for replies that name no option")
+    judge = judge or match
     if track.rubric is not None and judge is None:
         raise UserError(f"the answers of {track.title} are rated by a judge: name one with --judge")
     scorer = track.scorer(None if judge is None else Unloaded(judge), how)
     if explain and not isinstance(scorer, Judge):
         raise UserError(f"--explain is for judges; {track.title} has none")
+    return judge

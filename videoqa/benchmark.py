@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from videoqa.engines import Engine
     from videoqa.imported import Reader
     from videoqa.measures import Measure
+    from videoqa.probes import Probe
     from videoqa.rows import Row
     from videoqa.rubric import Rubric
     from videoqa.scorer import Scorer
@@ -118,6 +119,10 @@ class Track:
     configs: tuple[str, ...] = ("default",)  # that have all questions of their clips; the first is the default
     importers: Mapping[str, Reader] = field(default_factory=dict)  # by the name that `import-answers --from` takes
     paraphrase: Callable[[str, str], str] | None = None  # (ground truth, type) -> sentence, for judge-check
+    probes: Callable[[Rubric, Rubric], list[Probe]] | None = None  # (rubric, ours) -> judge-check's, in place of rows'
+    breakdowns: Mapping[str, Callable[[Row], Sequence[str]]] = field(default_factory=dict)  # scores by what a row is
+    grouped: bool = False  # its data have each question in every arrangement of its options
+    matches: bool = False  # an engine may say which option a reply means that names none (--match)
     commands: str | None = None  # module with further subcommands, as `app`
     max_new_tokens: int = 64  # longest answer
     first: bool = False  # runs and results from before there were tracks are of this one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,8 @@ def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
     ID#0, ID#1, ...), or "shuffle:SEED". `order` of a row is the original index of each option. None: as they are."""
     if order is None:
         return list(rows)
+    if grouped := [row["id"] for row in rows if row.get("group")]:
+        raise UserError(f"question {grouped[0]}: the data have its options in every arrangement already")
     if without := [row["id"] for row in rows if not row.get("choices")]:
         raise UserError(f"question {without[0]} has no options to be put in another order")
     if order == CIRCULAR:
@@ -66,6 +68,53 @@ def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
         raise UserError(f"options in the order {order!r}: it is {CIRCULAR} or shuffle:SEED")
     shuffles = (shuffled(row["choices"], row["gold"], int(seed[1]), row["id"]) for row in rows)
     return [{**row, **_options(one)} for row, one in zip(rows, shuffles, strict=True)]
+
+
+def check_rotations(rows: Sequence[Row], counts: Sequence[int]) -> None:
+    """Raise UserError unless the rows of each group are one question in each circular shift of its options once, with
+    as many options as `counts` allows; the message names the rows."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.get("group") or "", []).append(row)
+    alone = groups.pop("", [])
+    faults = [f"{row['id']} belongs to no group of rotations" for row in alone]
+    for name, group in groups.items():
+        faults += _rotation_faults(name, group, counts)
+    if faults:
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        raise UserError(f"rotations: {'; '.join(faults[:_SHOWN])}{more}")
+
+
+_SHOWN = 10  # faults that a message lists
+
+
+def _rotation_faults(name: str, group: Sequence[Row], counts: Sequence[int]) -> Iterator[str]:
+    """What keeps the rows of a group from being one question in each of its rotations."""
+    first, places = group[0], dict[int, list[str]]()
+    base = _original(first)
+    for row in group:
+        order, count = list(row.get("order") or ()), len(row["choices"] or ())
+        if count not in counts:
+            yield f"{row['id']} has {count} options; allowed are {', '.join(map(str, counts))}"
+        elif not order or order != [(order[0] + i) % count for i in range(count)]:
+            yield f"{row['id']}: its order {order} is none in which {count} options are moved round"
+        elif _original(row) != base or any(row[key] != first[key] for key in ("question", "clip", "video", "type")):
+            yield f"{row['id']} is no rotation of {first['id']}: it has another question, options or right answer"
+        else:
+            places.setdefault(order[0], []).append(row["id"])
+    yield from (f"{' and '.join(ids)} are one rotation" for ids in places.values() if len(ids) > 1)
+    if missing := [shift for shift in range(len(first["choices"] or ())) if shift not in places]:
+        ids = ", ".join(row["id"] for row in group)
+        yield f"group {name} ({ids}) lacks the rotation that begins with option {missing[0] + 1} of its first order"
+
+
+def _original(row: Row) -> tuple[Any, ...]:
+    """The options in their first order, with the right one; nothing where the order is none of them."""
+    choices, order = row["choices"] or (), row.get("order") or ()
+    if sorted(order) != list(range(len(choices))):
+        return ()
+    gold = None if row["gold"] is None or not 0 <= row["gold"] < len(order) else order[row["gold"]]
+    return *(choices[order.index(i)] for i in range(len(order))), gold
 
 
 def _options(one: Arrangement) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from videoqa.judge import Judge, prompt
-from videoqa.probes import ATTACKS, HARD, KINDS, WRONG, Probe
+from videoqa.probes import ATTACKS, GRADED, HARD, KINDS, WRONG, Probe
 from videoqa.reply import Verdict
 
 MIN_AUC = 0.9  # of the ground truths over the wrong answers, by expected score; and over each of HARD
@@ -23,6 +23,8 @@ MAX_PARAPHRASE_LOSS = 1.0  # points (steps of the rubric) that the ground truth 
 MAX_UNREADABLE = 0.02
 MIN_MASS = 0.9  # mean probability of the allowed scores (mode dist)
 MAX_SEED_DIFFERENCE = 1.0  # points between the scores of two seeds, on average (sampled modes)
+MAX_OFF = 0.5  # points between the mean score of a kind of GRADED and the score that the rubric defines for it
+TITLES = dict([*list(KINDS.items())[:2], *GRADED.items(), *list(KINDS.items())[2:]])  # right ones first
 
 
 def rate(judge: Judge, asked: Sequence[Probe]) -> Iterator[tuple[int, Verdict]]:
@@ -50,6 +52,7 @@ class KindResult:
     auc_most_likely: float | None
     gain: float | None = None  # attacks only: mean points above the same wrong answer without the attack
     success: float | None = None  # attacks only: see `succeeds`
+    expected: float | None = None  # the score that the rubric defines for such an answer, where it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ LIMITS = {
     "max_unreadable": MAX_UNREADABLE,
     "min_mass": MIN_MASS,
     "max_seed_difference": MAX_SEED_DIFFERENCE,
+    "max_off": MAX_OFF,
 }
 
 
@@ -98,7 +102,7 @@ def succeeds(attack: float, wrong: float, truth: float, point: float = 1.0) -> b
 
 def report(judge: Judge, asked: Sequence[Probe], verdicts: Sequence[Verdict], second: Sequence[Verdict] = ()) -> Report:
     """Sum up: `verdicts` belong to `asked` one by one, `second` are those of another seed where there are any."""
-    by_kind: dict[str, dict[str, Verdict]] = {kind: {} for kind in KINDS}
+    by_kind: dict[str, dict[str, Verdict]] = {kind: {} for kind in TITLES}
     for probe, verdict in zip(asked, verdicts, strict=True):
         by_kind[probe.kind][probe.id] = verdict
     scores = {kind: {k: v.score for k, v in got.items() if v.score is not None} for kind, got in by_kind.items()}
@@ -108,6 +112,7 @@ def report(judge: Judge, asked: Sequence[Probe], verdicts: Sequence[Verdict], se
     values = judge.rubric.values
     point = (values[-1] - values[0]) / (len(values) - 1)
     built_on = {(probe.kind, probe.id): probe.base for probe in asked if probe.base}
+    expected = {probe.kind: probe.expected for probe in asked}
     kinds = {}
     for kind, got in by_kind.items():
         if not got:
@@ -127,6 +132,7 @@ def report(judge: Judge, asked: Sequence[Probe], verdicts: Sequence[Verdict], se
             auc_most_likely=None if kind == "truth" else auc(likely["truth"].values(), likely[kind].values()),
             gain=_mean(attack - wrong for attack, wrong, _ in tried),
             success=_mean(float(succeeds(*three, point=point)) for three in tried),
+            expected=expected[kind],
         )
     errors = sum(v.status == "judge_error" for v in verdicts)
     silent = sum(v.score is None and v.status != "judge_error" for v in verdicts)
@@ -184,6 +190,10 @@ def _reasons(check: Report) -> Iterator[str]:
             f"the ground truth put as a sentence loses {truth - sentence:.2f} points, at most "
             f"{MAX_PARAPHRASE_LOSS * check.point:g} is allowed"
         )
+    for kind in GRADED:
+        one = check.kinds.get(kind)
+        if one and None not in (one.mean, one.expected) and abs(one.mean - one.expected) > MAX_OFF * check.point:  # type: ignore[operator]
+            yield f"{GRADED[kind]}: it gives {one.mean:.2f}, by the rubric it is {one.expected:g}"
     for kind in ATTACKS:
         if kind in check.kinds and (check.kinds[kind].success or 0) > MAX_ATTACK_SUCCESS:
             yield (
@@ -209,12 +219,15 @@ def table(check: Report) -> Any:
 
     table = Table(title=f"{check.judge}\n{check.rows} rows, {check.calls} ratings")
     table.add_column("answer", overflow="fold")
-    for name in ("n", "scored", "mean", "most likely", "AUC", "AUC most likely", "gain", "attack success"):
+    graded = any(result.expected is not None for result in check.kinds.values())
+    expected = ("by the rubric",) if graded else ()
+    for name in ("n", "scored", *expected, "mean", "most likely", "AUC", "AUC most likely", "gain", "attack success"):
         table.add_column(name, justify="right", overflow="fold")
     for kind, result in check.kinds.items():
         figures = (result.mean, result.mean_most_likely, result.auc, result.auc_most_likely, result.gain)
         success = "-" if result.success is None else f"{result.success:.0%}"
-        table.add_row(KINDS[kind], str(result.n), str(result.scored), *map(_figure, figures), success)
+        defined = (_figure(result.expected),) if graded else ()
+        table.add_row(TITLES[kind], str(result.n), str(result.scored), *defined, *map(_figure, figures), success)
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from videoqa.errors import UserError
@@ -13,17 +13,16 @@ from videoqa.scores import Calibration, Scored, Scores, summarize
 class Measure:
     """What the numbers of a track mean."""
 
-    name: str  # in results: "relative", "percent", "accuracy"
+    name: str  # in results: "relative", "percent", "accuracy", "circular"
     title: str  # above tables: "Relative score x 100"
     needs_truth: bool  # divided by what the judge gives the ground truth
-    counted: Callable[[Iterable[Scored]], list[Scored]] = list  # the rows whose mean it is, of the rows that were rated
     every_row: bool = False  # a row without an answer counts as 0, and so does one without a readable answer
 
     def compute(
         self, rows: Iterable[Scored], calibration: Calibration | None, *, key: str, types: Sequence[str]
     ) -> Scores:
         """The rows' scores; the calibration counts only where the measure divides by it."""
-        return summarize(self.counted(rows), calibration if self.needs_truth else None, key=key, types=types)
+        return summarize(rows, calibration if self.needs_truth else None, key=key, types=types)
 
 
 def right_in_all(rows: Iterable[Scored]) -> list[Scored]:
@@ -43,8 +42,8 @@ def alike_in_all(rows: Iterable[Scored]) -> list[Scored]:
 
 def merged(rows: Sequence[Scored]) -> Scored:
     """One question that was asked in several ways, as one row: it has the lowest of their scores, so it is right only
-    if it was right in all; its status is the first that is not ok. `choice` is the option that was chosen in all of
-    them, "" where there is none."""
+    if it was right in all. Its status is the first that is not ok; a row that was not asked, since its question was
+    lost already, is as good as one. `choice` is the option that was chosen in all of them, "" where there is none."""
     first = rows[0]
     scores = [row.score for row in rows if row.score is not None]
     choices = {row.choice for row in rows}
@@ -53,7 +52,7 @@ def merged(rows: Sequence[Scored]) -> Scored:
         first.clip,
         first.type,
         min(scores) if len(scores) == len(rows) else None,
-        next((row.status for row in rows if row.status != "ok"), "ok"),
+        next((row.status for row in rows if row.status not in ("ok", "skipped")), "ok"),
         choice=first.choice if len(choices) == 1 else "",
     )
 
@@ -80,6 +79,6 @@ RELATIVE = Measure("relative", "Relative score x 100", needs_truth=True)
 PERCENT = Measure("percent", "Score x 100", needs_truth=False)
 # of rows with score 1 (right) or 0; the scorer gives a reply that it cannot read a 0 and the status "unreadable"
 ACCURACY = Measure("accuracy", "Accuracy x 100", needs_truth=False, every_row=True)
-# MMBench's CircularEval (arXiv 2307.06281): a question counts once, however often its options were moved round
-CIRCULAR = Measure("circular", "CircularEval accuracy x 100", needs_truth=False, counted=right_in_all)
-CONSISTENCY = Measure("consistency", "Consistency x 100", needs_truth=False, counted=alike_in_all)
+# MMBench's CircularEval (arXiv 2307.06281), of the rows that `right_in_all` gives: a question counts once, however
+# often its options were moved round
+CIRCULAR = Measure("circular", "CircularEval accuracy x 100", needs_truth=False, every_row=True)

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from videoqa.judge import Judge
-from videoqa.measures import merged
+from videoqa.measures import alike_in_all, right_in_all
+from videoqa.reading.choice_text import text_key
 from videoqa.reply import Verdict
 from videoqa.rows import Row, revision
 from videoqa.scorer import Item, Scorer
-from videoqa.scores import Calibration, Scored, Scores
+from videoqa.scores import Calibration, Scored, Scores, Summary
 from videoqa.store import VerdictStore, rate_once
 
 if TYPE_CHECKING:
@@ -50,20 +51,21 @@ def is_withheld(row: Row) -> bool:
 
 def scored(rows: Sequence[Row], verdicts: Mapping[str, Verdict], *, every_row: bool = False) -> list[Scored]:
     """The rows that have a verdict, as records for videoqa.scores; with `every_row` the others as well, with a score of
-    0. Rows of one group are one record, which is there only if all of them are. Rows whose right answer is withheld are
-    left out."""
-    groups: dict[str, list[Scored | None]] = {}
-    for row in rows:
-        if not is_withheld(row):
-            groups.setdefault(row.get("group") or row["id"], []).append(_scored(row, verdicts, every_row))
-    whole = [[one for one in of if one is not None] for of in groups.values() if None not in of]
-    return [merged(of) if of[0].group else of[0] for of in whole]
+    0. Rows of one group are one record (measures.right_in_all), which is there only if all of them are. Rows whose
+    right answer is withheld are left out."""
+    public = [row for row in rows if not is_withheld(row)]
+    lacking = {row.get("group") for row in public if row["id"] not in verdicts and not every_row}
+    each = [one for row in public if (one := _scored(row, verdicts, every_row))]
+    grouped = [one for one in each if one.group and one.group not in lacking]
+    return [one for one in each if not one.group] + right_in_all(grouped)
 
 
 def _scored(row: Row, verdicts: Mapping[str, Verdict], every_row: bool) -> Scored | None:
     if (verdict := verdicts.get(row["id"])) is not None:
         return scored_row(row["id"], row["clip"], row["type"], verdict, row)
-    return Scored(row["id"], row["clip"], row["type"], 0.0, "unanswered", row.get("group") or "") if every_row else None
+    if not every_row:
+        return None
+    return Scored(row["id"], row["clip"], row["type"], 0.0, "unanswered", row.get("group") or "", _ways(row))
 
 
 def scored_row(id: str, clip: str, type: str, verdict: Verdict, row: Row | None = None) -> Scored:
@@ -72,23 +74,30 @@ def scored_row(id: str, clip: str, type: str, verdict: Verdict, row: Row | None 
     choice = ""
     if row.get("choices") and verdict.choice is not None:
         shown_at = row["order"].index(verdict.choice) if row.get("order") else verdict.choice
-        choice = row["choices"][shown_at]
-    return Scored(id, clip, type, verdict.score, verdict.status, row.get("group") or "", choice=choice)
+        choice = text_key(row["choices"][shown_at])  # options of equal text are one
+    return Scored(id, clip, type, verdict.score, verdict.status, row.get("group") or "", _ways(row), choice)
+
+
+def _ways(row: Row) -> int:
+    """How many rows the row's group has: one for each place that an option can have."""
+    return len(row.get("choices") or ()) if row.get("group") else 0
 
 
 def arrangements(rows: Sequence[Row], verdicts: Mapping[str, Verdict]) -> dict[str, dict[str, dict[str, float]]]:
     """Of questions that were asked in all circular shifts of their options, as extras of a result: how many have the
-    same option chosen in all, right or wrong, and how often one arrangement by itself is right."""
-    groups: dict[str, list[Scored]] = {}
-    for row in rows:
-        if row.get("group") and not is_withheld(row) and (one := _scored(row, verdicts, every_row=True)):
-            groups.setdefault(row["group"], []).append(one)
-    if not groups:
+    same option chosen in all, right or wrong; how often one arrangement by itself is right, over all of them and shift
+    by shift (the first is the order of the data). Nothing where rows were left out because their question was lost
+    already: of what was not asked nobody knows the choice."""
+    shifted = [row for row in rows if row.get("group") and not is_withheld(row)]
+    if not shifted or any(v.status == "skipped" for v in verdicts.values()):
         return {}
-    same = [float(bool(merged(of).choice)) for of in groups.values()]
-    right = [one.score or 0.0 for of in groups.values() for one in of]
-    figures: dict[str, list[float]] = {"consistency": same, "right_in_one": right}
-    return {name: {"all": {"n": len(of), "mean": math.fsum(of) / len(of)}} for name, of in figures.items()}
+    each = [one for row in shifted if (one := _scored(row, verdicts, every_row=True))]
+    figures: dict[str, list[float]] = {"consistency": [one.score or 0.0 for one in alike_in_all(each)]}
+    figures["right_in_one"] = [one.score or 0.0 for one in each]
+    for row, one in zip(shifted, each, strict=True):
+        figures.setdefault(f"right_in_shift_{row['order'][0] + 1}", []).append(one.score or 0.0)
+    ordered = {name: figures[name] for name in sorted(figures)}
+    return {name: {"all": {"n": len(of), "mean": math.fsum(of) / len(of)}} for name, of in ordered.items()}
 
 
 def calibration(track: Track, key: str, rows: Sequence[Row], truths: Mapping[str, Verdict]) -> Calibration | None:
@@ -109,3 +118,21 @@ def summarize(
     scale_key = scale.key if scale else key
     asked = scored(rows, verdicts, every_row=track.measure.every_row)
     return track.measure.compute(asked, scale, key=scale_key, types=track.types), scale
+
+
+def breakdowns(
+    track: Track, key: str, rows: Sequence[Row], verdicts: Mapping[str, Verdict], truths: Mapping[str, Verdict]
+) -> dict[str, dict[str, Summary]]:
+    """The track's measure by what is known of its questions: {"knowledge type": {"tool use": summary, ...}, ...}. A
+    question counts for each value that it has; a breakdown of which nothing is known is absent."""
+    found: dict[str, dict[str, Summary]] = {}
+    for name, of in track.breakdowns.items():
+        by_value: dict[str, list[Row]] = {}
+        for row in rows:
+            for value in of(row):
+                by_value.setdefault(value, []).append(row)
+        # numbers by size, words by the alphabet
+        ordered = sorted(by_value, key=lambda value: (len(value) if value.isdigit() else 0, value))
+        if ordered:
+            found[name] = {v: summarize(track, key, by_value[v], verdicts, truths)[0].avg for v in ordered}
+    return found

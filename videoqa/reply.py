@@ -17,7 +17,7 @@ from videoqa.reading.text import lines_of
 from videoqa.reading.thinking import behind_thinking, without_thinking
 from videoqa.rubric import Rubric
 
-STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error")
+STATUSES = ("ok", "empty_prediction", "unreadable", "out_of_range", "truncated", "judge_error", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Verdict:
     mass: float | None = None
     probabilities: tuple[float, ...] | None = None
     choice: int | None = None  # multiple choice: the option that was read, by its index before any rearrangement
+    matched: str | None = None  # multiple choice: what an engine says that a reply means which names no option
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

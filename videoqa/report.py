@@ -24,7 +24,19 @@ from videoqa.reply import Verdict
 from videoqa.results import Result, describe_judge
 from videoqa.rows import Row
 from videoqa.runs import Run
-from videoqa.tables import GOOD_MASS, MARK, extras_rows, grouped, labels, main_rows, notes, published_cells, track_of
+from videoqa.tables import (
+    GOOD_MASS,
+    MARK,
+    broken_down,
+    extras_rows,
+    grouped,
+    labels,
+    main_rows,
+    notes,
+    published_cells,
+    remarks,
+    track_of,
+)
 
 LOWEST = 20
 
@@ -138,6 +150,9 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
         rows=rows,
         track=of_track,
         types=of_track.types,
+        by_type=[(name, [view.result.column(name) for view in views]) for name in of_track.types],
+        breakdowns=broken_down(results),
+        remarks=remarks,
         columns=columns,
         published=main_rows(of_track, [view.result for view in views]),
         published_cells=published_cells,

@@ -150,8 +150,13 @@ class Result(_Part):
     refusals: Count = 0  # answers that the server says are refusals
     cut: Count = 0  # answers that ended at the longest length
     video_errors: Count = 0  # of them, those whose video cannot be used
-    withheld: Count = 0  # rows whose right answer is not public: in no count above
+    withheld: Count = 0  # questions whose right answer is not public: in no count above
+    skipped: Count = 0  # multiple choice: rows that were not asked, since another arrangement had lost their question
+    unmatched: Count = 0  # multiple choice: replies that name no option, so that an engine was asked what they mean
+    matched: Count = 0  # of them, those that it says mean an option
     extras: Annotated[dict[Short, dict[Short, dict[Short, Figure]]], Field(max_length=40)] = {}  # name, type, figure
+    # name ("reasoning steps"), value ("4"), score of the questions that have it
+    breakdowns: Annotated[dict[Short, Annotated[dict[Short, Summary], Field(max_length=40)]], Field(max_length=10)] = {}
     versions: Annotated[dict[Short, Short], Field(max_length=50)]
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d[0-9:.+Z-]*$", max_length=40)]
     command: Text
@@ -181,6 +186,15 @@ class Result(_Part):
             expected = 100 * summary.mean / scale if summary.mean is not None and scale else None
             what = "100 x mean / mean of the ground truth" if of_track.measure.needs_truth else "100 x mean"
             _same(f"types.{name}.value", summary.value, expected, what)
+        for name, by_value in self.breakdowns.items():
+            for value, part in by_value.items():
+                if part.n > self.avg.n:
+                    raise ValueError(f"breakdowns.{name}.{value} has {part.n} questions, of {self.avg.n} in all")
+                if not of_track.measure.needs_truth:
+                    expected = None if part.mean is None else 100 * part.mean
+                    _same(f"breakdowns.{name}.{value}", part.value, expected, "100 x mean")
+        if self.matched > self.unmatched:
+            raise ValueError(f"matched is {self.matched}, but only {self.unmatched} replies were unmatched")
         values = [self.types[name].value for name in scored]
         known = [value for value in values if value is not None]
         expected = math.fsum(known) / len(known) if known and len(known) == len(values) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from videoqa.errors import UserError
@@ -65,21 +65,30 @@ def clips_revision(rows: Sequence[Row]) -> str:
 
 
 def sample(rows: Sequence[Row], limit: int | None) -> list[Row]:
-    """At most `limit` rows, the same number of each type as far as there are so many, spread evenly over each type's
-    rows and kept in their order."""
-    if limit is None or limit >= len(rows):
+    """At most `limit` questions, the same number of each type as far as there are so many, spread evenly over each
+    type's and kept in their order. The rows of a group are one question."""
+    units: dict[str | int, list[Row]] = {}
+    for index, row in enumerate(rows):
+        units.setdefault(row.get("group") or index, []).append(row)
+    if limit is None or limit >= len(units):
         return list(rows)
     if limit < 1:
         raise UserError(f"limit {limit}: at least 1 row")
+    questions = list(units.values())
     by_type: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        by_type.setdefault(row["type"], []).append(index)
+    for index, unit in enumerate(questions):
+        by_type.setdefault(unit[0]["type"], []).append(index)
     quota = dict.fromkeys(by_type, 0)
     while sum(quota.values()) < limit:
         fewest = min((t for t in by_type if quota[t] < len(by_type[t])), key=lambda t: quota[t])
         quota[fewest] += 1
     chosen = {by_type[t][i * len(by_type[t]) // n] for t, n in quota.items() for i in range(n)}
-    return [rows[i] for i in sorted(chosen)]
+    return [row for i in sorted(chosen) for row in questions[i]]
+
+
+def questions(rows: Iterable[Row]) -> int:
+    """How many questions the rows ask: those of a group are one."""
+    return len({row.get("group") or row["id"] for row in rows})
 
 
 def shard(rows: Sequence[Row], shard: str | None) -> list[Row]:

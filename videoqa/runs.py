@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa import results
-from videoqa.asking import VIDEO_ERROR
+from videoqa.asking import VIDEO_ERROR, Answer
 from videoqa.benchmark import Track, track, track_of
 from videoqa.captions import with_captions
 from videoqa.choices import rearranged
@@ -33,15 +33,17 @@ from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
 from videoqa.judge import MIN_MASS
-from videoqa.rating import Of, arrangements, is_withheld, rate, summarize
+from videoqa.letters import Letters
+from videoqa.rating import Of, arrangements, breakdowns, is_withheld, item_of, rate, summarize
 from videoqa.reply import STATUSES, Verdict
-from videoqa.rows import Row, clips_revision, revision, sample, shard
+from videoqa.rows import Row, clips_revision, questions, revision, sample, shard
 from videoqa.scorer import Scorer
 from videoqa.scores import Scored, each_once
 from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
 from videoqa.videos import Videos
 
 NOT_ASKED: Mapping[str, Any] = {"error": "not asked"}
+SKIPPED = Verdict(0.0, "skipped", "its question was lost already")
 ANSWER_KINDS = {
     **{"id": str, "prediction": str | None, "error": str | None, "located": str, "reasoning": str},
     **{"probabilities": list | None, "mass": float | int | None},
@@ -185,15 +187,44 @@ def answer_rows(
     todo = [row for row in rows if known.get(row["id"], NOT_ASKED)["error"] is not None]
     way = run.track.asked(run.config["prompt"])
     ask = way.protocols.get(run.config.get("protocol") or "", way.ask)
-    for index, answer in ask(engine, todo, run.config["max_new_tokens"], videos):
-        line: dict[str, Any] = {"id": todo[index]["id"], "prediction": answer.text, "error": answer.error}
-        line["finished"] = answer.finished
-        extra: dict[str, Any] = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
-        extra["refusal"] = answer.refusal or None
-        extra |= {"reasoning": answer.reasoning, "probabilities": answer.probabilities, "mass": answer.mass}
-        line |= {name: value for name, value in extra.items() if value is not None}
-        run.answers_file.append(line)
-        yield line
+    for part in _by_pass(todo) if run.config.get("stop_early") else [todo]:
+        lost = lost_groups(rows, run.answers()) if run.config.get("stop_early") else set()
+        asked = [row for row in part if row.get("group") not in lost]
+        for row in part:
+            if row.get("group") in lost:
+                yield _kept(run, {"id": row["id"], "prediction": None, "error": None, "skipped": True})
+        for index, answer in ask(engine, asked, run.config["max_new_tokens"], videos):
+            yield _kept(run, _answer_line(asked[index], answer))
+
+
+def _kept(run: Run, line: dict[str, Any]) -> dict[str, Any]:
+    run.answers_file.append(line)
+    return line
+
+
+def _answer_line(row: Row, answer: Answer) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": row["id"], "prediction": answer.text, "error": answer.error}
+    line["finished"] = answer.finished
+    extra: dict[str, Any] = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
+    extra["refusal"] = answer.refusal or None
+    extra |= {"reasoning": answer.reasoning, "probabilities": answer.probabilities, "mass": answer.mass}
+    return line | {name: value for name, value in extra.items() if value is not None}
+
+
+def _by_pass(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows by how their options are moved round, the order of the data first: each pass asks a question once."""
+    passes: dict[int, list[Row]] = {}
+    for row in rows:
+        passes.setdefault((row.get("order") or [0])[0], []).append(row)
+    return [passes[shift] for shift in sorted(passes)]
+
+
+def lost_groups(rows: Sequence[Row], answers: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """The groups of which a reply chooses a wrong option. A reply that names none may yet be matched to one, so it
+    loses nothing here."""
+    there = [row for row in rows if row.get("group") and answers.get(row["id"], NOT_ASKED).get("prediction")]
+    verdicts = Letters().rate([item_of(row, answers[row["id"]]["prediction"]) for row in there])
+    return {there[index]["group"] for index, verdict in verdicts if verdict.score == 0 and verdict.status == "ok"}
 
 
 def judge_rows(
@@ -206,9 +237,14 @@ def judge_rows(
 ) -> Iterator[tuple[str, Verdict]]:
     """Rate the answers and, where the scorer wants it, the ground truths that the run has no verdict on yet. Errors of
     the judge are tried again, with `again` also replies that could not be read."""
-    settled = ("ok", "empty_prediction") if again else tuple(status for status in STATUSES if status != "judge_error")
+    settled = (
+        ("ok", "empty_prediction", "skipped")
+        if again
+        else tuple(status for status in STATUSES if status != "judge_error")
+    )
     asked: list[tuple[Of, Row, str | None]] = []
     verdicts = [line for line in run.verdicts_file.read() if line["judge"] == scorer.key]
+    skipped = {name for name, line in run.answers().items() if line.get("skipped")}
     sides: tuple[Of, ...] = ("answer", "truth") if scorer.needs_truth else ("answer",)
     for of in sides:
         known = {line["id"]: (line["status"], line.get("rated")) for line in verdicts if line["of"] == of}
@@ -218,12 +254,20 @@ def judge_rows(
             text = predictions[row["id"]] if of == "answer" else row["answer"]
             status, rated = known.get(row["id"], ("judge_error", None))
             if status not in settled or rated not in (None, short_hash(text or "")):  # None: an imported verdict
-                asked.append((of, row, text))
+                if row["id"] in skipped:
+                    yield row["id"], _rated(run, scorer, of, row, text, SKIPPED)
+                else:
+                    asked.append((of, row, text))
     for index, verdict in rate(scorer, asked, store):
         of, row, text = asked[index]
-        line = {"id": row["id"], "of": of, "judge": scorer.key, "rated": short_hash(text or ""), **line_of(verdict)}
-        run.verdicts_file.append(line)
-        yield row["id"], verdict
+        yield row["id"], _rated(run, scorer, of, row, text, verdict)
+
+
+def _rated(run: Run, scorer: Scorer, of: Of, row: Row, text: str | None, verdict: Verdict) -> Verdict:
+    """The verdict, which is on disk now."""
+    line = {"id": row["id"], "of": of, "judge": scorer.key, "rated": short_hash(text or ""), **line_of(verdict)}
+    run.verdicts_file.append(line)
+    return verdict
 
 
 def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,7 +281,9 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
     masses = [v.mass for v in given.values() if v.mass is not None]
     about = {"mass": math.fsum(masses) / len(masses) if masses else None, "low_mass": sum(m < MIN_MASS for m in masses)}
     errors = [answers.get(row["id"], NOT_ASKED)["error"] for row in rows]
+    skipped = sum(v.status == "skipped" for v in given.values())
     answered = {name: line for name, line in answers.items() if line["error"] is None}
+    extras = of_track.extras.summary(rows, answered) if of_track.extras and not skipped else {}
     command = " ".join(shlex.join(sys.argv).split())
     way = of_track.ways.get(run.config["prompt"])
     return {
@@ -261,8 +307,15 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "refusals": sum(line.get("refusal") is True for line in answered.values()),
         "cut": sum(line.get("finished") is False for line in answered.values()),
         "video_errors": sum((error or "").startswith(VIDEO_ERROR) for error in errors),
-        "withheld": sum(map(is_withheld, rows)),
-        "extras": (of_track.extras.summary(rows, answered) if of_track.extras else {}) | arrangements(rows, given),
+        "withheld": questions(row for row in rows if is_withheld(row)),
+        "skipped": skipped,
+        "unmatched": sum(v.matched is not None for v in given.values()),
+        "matched": sum(v.matched is not None and v.status == "ok" for v in given.values()),
+        "extras": extras | arrangements(rows, given),
+        "breakdowns": {
+            name: {value: asdict(one) for value, one in of.items()}
+            for name, of in breakdowns(of_track, key, rows, given, truths).items()
+        },
         "versions": _versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command if len(command) <= results.LONGEST else f"{command[: results.LONGEST - 1]}…",

@@ -17,7 +17,7 @@ from videoqa.reply import Verdict
 from videoqa.scorer import Item
 
 VERDICT_KINDS = {
-    **{"id": str, "of": str, "judge": str, "status": str, "explanation": str, "raw": str},
+    **{"id": str, "of": str, "judge": str, "status": str, "explanation": str, "raw": str, "matched": str},
     **dict.fromkeys(("score", "most_likely", "mass"), float | int | None),
     "probabilities": list | None,
 }

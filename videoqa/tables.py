@@ -87,6 +87,29 @@ def about(results: Sequence[Result]) -> list[str]:
     return lines
 
 
+def remarks(result: Result) -> list[str]:
+    """What is to be said of a result beside its table."""
+    of_track, said = track(result.track), []
+    if result.unanswered and of_track.measure.every_row:
+        said.append(f"{result.unanswered} rows have no answer and count as wrong")
+    if result.withheld:
+        said.append(
+            f"{result.withheld} of {result.data.rows} rows have no public answer and are not scored: this is no score "
+            f"of the whole of {result.data.config}"
+        )
+    if result.unmatched:
+        said.append(
+            f"{result.unmatched} replies name no option; an engine says of {result.matched} which one they mean, and "
+            "the others are wrong"
+        )
+    if result.skipped:
+        said.append(
+            f"{result.skipped} rows were not asked, since their question was lost already: nothing is known of the "
+            "consistency, nor by shift and position"
+        )
+    return said + (of_track.lines(result.extras) if of_track.lines else [])
+
+
 def table(results: Sequence[Result], width: int = 140) -> Any:
     """The scores of one group with intervals and counts, and the published rows, as a rich table. On a screen of less
     than `WIDE` columns there are no lines between them, and an interval is broken behind its hyphen."""
@@ -160,6 +183,34 @@ def extras_table(results: Sequence[Result]) -> Any:
         before = label
         shown.add_row(f"  {name}", *("-" if mean is None else f"{mean:.2f}" for mean in means))
     return shown
+
+
+def broken_down(results: Sequence[Result]) -> dict[str, list[tuple[str, list[Summary | None]]]]:
+    """The scores by what is known of the questions: of each breakdown its values, each with the score of every run."""
+    names = dict.fromkeys(name for result in results for name in result.breakdowns)
+    found = {}
+    for name in names:
+        parts = [result.breakdowns.get(name, {}) for result in results]
+        values = dict.fromkeys(value for part in parts for value in part)
+        found[name] = [(value, [part.get(value) for part in parts]) for value in values]
+    return found
+
+
+def breakdown_tables(results: Sequence[Result]) -> list[Any]:
+    """The same as rich tables."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    made = []
+    for name, rows in broken_down(results).items():
+        shown = Table(title=f"{track_of(results).measure.title} (95% interval), by {name}")
+        for head in (name, "questions", *labels(results)):
+            shown.add_column(escape(head), justify="left" if head == name else "right")
+        for value, parts in rows:
+            asked = max(part.n for part in parts if part)
+            shown.add_row(value, str(asked), *(f"{_number(part)} {_interval(part)}".strip() for part in parts))
+        made.append(shown)
+    return made
 
 
 def main_rows(of_track: Track, results: Sequence[Result]) -> list[Published]:

@@ -10,7 +10,7 @@ from videoqa.benchmarks.worldqa.data import CHOICE, OPEN
 
 NOTES = {
     OPEN: "open-ended questions with their answers; the default config",
-    CHOICE: "the same as multiple choice: one row for all rotations of the options",
+    CHOICE: "the same as multiple choice: one row for each rotation of the options",
 }
 
 
@@ -31,8 +31,9 @@ CARD = Card(
 | `id` | number of the question in the source |
 | `video`, `clip` | number of the video; a clip is a whole video |
 | `answer` | the ground truth of an open-ended question |
-| `choices` | options of a multiple-choice question, in the order of its first row in the source |
+| `choices` | options of a multiple-choice question, moved round once more in each row of its `group` |
 | `gold` | index of the right one in `choices` |
+| `group`, `order` | the question that the row is a rotation of; the place of each option in its first row |
 | `object_description`, `rationale` | as in the source |
 | `knowledge`, `steps` | knowledge types and reasoning steps, where a file of notes has them |
 | `events`, `duration_s` | what happens in the video, with seconds, and its length, where a file of notes has them |

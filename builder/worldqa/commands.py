@@ -33,7 +33,8 @@ def build(
     from builder.worldqa import card
     from builder.worldqa.files import GENERATION, MC, MC_PPL, files_of
     from builder.worldqa.questions import read
-    from videoqa.benchmarks.worldqa.data import CHOICE, OPEN, features
+    from videoqa.benchmarks.worldqa.data import CHOICE, OPEN, features, rotated_features
+    from videoqa.choices import CIRCULAR, rearranged
 
     repo.check_place(out)  # before the work, not after it
     questions = read(source, notes)
@@ -42,9 +43,10 @@ def build(
     paths = [path for config in (GENERATION, MC, MC_PPL) for path in files_of(source, config)]
     with repo.replaced(out) as fresh:
         files, sizes = {}, {}
-        for config, rows in ((OPEN, questions.open), (CHOICE, questions.choice)):
+        rotated = rearranged(questions.choice, CIRCULAR)
+        for config, rows, columns in ((OPEN, questions.open, features()), (CHOICE, rotated, rotated_features())):
             if rows:
-                table = repo.Table(fresh, config, features())
+                table = repo.Table(fresh, config, columns)
                 table.add(rows)
                 sizes[config] = table.close()
                 files[config] = table.path.relative_to(fresh).as_posix()
@@ -54,7 +56,9 @@ def build(
     typer.echo(f"{OPEN}: {len(questions.open):,} questions on {len(videos):,} videos")
     options = Counter(len(row["choices"]) for row in questions.choice)
     counts = ", ".join(f"{n:,} with {count} options" for count, n in sorted(options.items(), reverse=True))
-    typer.echo(f"{CHOICE}: {len(questions.choice):,} questions{f' ({counts})' if counts else ''}")
+    typer.echo(
+        f"{CHOICE}: {len(questions.choice):,} questions{f' ({counts})' if counts else ''}, {len(rotated):,} rotations"
+    )
     if questions.alone:
         typer.echo(f"{len(questions.alone)} of them are not in {GENERATION}, {questions.alone[0]} the first")
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")

@@ -27,14 +27,13 @@ from typing import Any
 
 from builder.worldqa.files import GENERATION, MC, MC_PPL, Placed, Raw, rows_of
 from builder.worldqa.notes import check_notes, noted, read_notes
-from videoqa.benchmarks.worldqa.data import CHOICE, OPEN
+from videoqa.benchmarks.worldqa.data import CHOICE, COUNTS, OPEN
 from videoqa.choices import LETTERS
 from videoqa.errors import UserError
 from videoqa.json_files import form_of, is_text, stop_at
 from videoqa.rows import Row
 
 COLUMNS = ("question_idx", "question", "answer", "video_idx", "object_description")
-COUNTS = (3, 4, 5)  # how many options a question may have
 
 
 @dataclass(frozen=True, slots=True)

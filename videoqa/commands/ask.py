@@ -45,6 +45,7 @@ app = typer.Typer()
 def run(
     model: o.Model,
     judge: o.JudgeOrNone = None,
+    match: o.Match = None,
     benchmark: o.Benchmark = None,
     data: o.Data = None,
     config: o.Config = None,
@@ -54,6 +55,7 @@ def run(
     protocol: o.Protocol = None,
     circular: o.Circular = False,
     shuffle: o.Shuffle = None,
+    stop_early: o.StopEarly = False,
     captions: o.Captions = None,
     max_new_tokens: o.MaxTokens = None,
     videos: o.VideoFolder = None,
@@ -73,11 +75,11 @@ def run(
     """Answer, score and report in one go. A run that was stopped goes on where it stopped."""
     track, place = opened_data(benchmark, data)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    check_scorer(track, judge, how, explain)
+    judge = check_scorer(track, judge, how, explain, match)
     engines.check_engine(model)
     if judge is not None:
         engines.check_engine(judge)
-    which = about(track, place, config, limit, order_of(circular, shuffle), captions)
+    which = about(track, place, config, limit, order_of(circular, shuffle), captions, stop_early)
     asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine: Engine | None = engines.open_engine(model, **local)
@@ -107,6 +109,7 @@ def answer(
     protocol: o.Protocol = None,
     circular: o.Circular = False,
     shuffle: o.Shuffle = None,
+    stop_early: o.StopEarly = False,
     captions: o.Captions = None,
     max_new_tokens: o.MaxTokens = None,
     videos: o.VideoFolder = None,
@@ -119,7 +122,7 @@ def answer(
     """Let a model answer the questions."""
     track, place = opened_data(benchmark, data)
     engines.check_engine(model)
-    which = about(track, place, config, limit, order_of(circular, shuffle), captions)
+    which = about(track, place, config, limit, order_of(circular, shuffle), captions, stop_early)
     asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard)
     engine = engines.open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
     rows, opened = asked.begin(engine, out)
@@ -131,6 +134,7 @@ def answer(
 def judge(
     run_folder: o.RunFolder,
     judge: o.JudgeOrNone = None,
+    match: o.Match = None,
     rubric: o.RubricName = "ours",
     mode: o.ModeOption = None,
     sampling: o.Sampling = "greedy",
@@ -146,7 +150,7 @@ def judge(
     side."""
     opened = Run(run_folder)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    check_scorer(opened.track, judge, how, explain)
+    judge = check_scorer(opened.track, judge, how, explain, match)
     if judge is not None:
         engines.check_engine(judge)
     rows_of(opened)  # the data are there, and as they were

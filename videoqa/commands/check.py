@@ -40,17 +40,23 @@ def judge_check(
     batch_size: o.BatchSize = 8,
     out: Annotated[Path | None, typer.Option(help="Write the figures and every rating to this JSON file.")] = None,
 ) -> None:
-    """Check whether a judge is fit: has it rate right, wrong and empty answers and attacks, about 10 for each row."""
+    """Check whether a judge is fit: has it rate right, wrong and empty answers and attacks, about 10 for each row. For
+    a rubric with scores in between, a track has answers of its own, whose scores are known, and no data are needed."""
     track, place = opened_data(benchmark, data)
-    if track.rubric is None or track.paraphrase is None:
+    if track.rubric is None:
         raise UserError(f"{track.title} has no judge to be checked")
-    pool = load_rows(track, place, config)
-    read = track.rubric(rubric)
+    read, ours = track.rubric(rubric), track.rubric("ours")
+    if track.probes is not None:
+        asked = track.probes(read, ours)
+    elif track.paraphrase is not None:
+        pool = load_rows(track, place, config)
+        asked = probes(sample(pool, limit), pool, read, ours, track.paraphrase)
+    else:
+        raise UserError(f"{track.title} has no answers to check a judge with")
     Judge(Unloaded(judge), read, mode, sampling)  # these go together
     engines.check_engine(judge)
     engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
     rater = Judge(engine, read, mode, sampling)
-    asked = probes(sample(pool, limit), pool, rater.rubric, track.rubric("ours"), track.paraphrase)
     other = check.second_seed(rater)
     verdicts, second = (
         [v for _, v in sorted(tqdm(check.rate(r, asked), total=len(asked), desc="ratings", unit="row"))] if r else []

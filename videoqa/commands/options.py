@@ -82,6 +82,14 @@ Protocol = Annotated[
 Circular = Annotated[
     bool, typer.Option("--circular", help="Multiple choice: in all shifts of the options; right only if right in all.")
 ]
+Match = Annotated[
+    str | None,
+    typer.Option(help=f"Multiple choice: an engine that says which option a reply means that names none: {SPEC}."),
+]
+StopEarly = Annotated[
+    bool,
+    typer.Option("--stop-early", help="Do not ask a question again that is lost; its consistency is not known then."),
+]
 Shuffle = Annotated[
     int | None, typer.Option(min=0, metavar="SEED", help="Multiple choice: shuffle the options of each question.")
 ]

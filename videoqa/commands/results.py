@@ -11,7 +11,6 @@ import typer
 from videoqa import answers_file, comparison, results, tables
 from videoqa import report as reports
 from videoqa import submit as submission
-from videoqa.benchmark import track
 from videoqa.errors import UserError
 from videoqa.files import write_text
 from videoqa.hosts.lighteval.results import read_each
@@ -56,31 +55,19 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
         for line in tables.about(of_group):
             print(f"  {line}")
         for one in of_group:
-            for line in _remarks(one):
+            for line in tables.remarks(one):
                 print(f"  {line}")
         console().print(tables.table(of_group, console().width))
         for line in tables.notes(of_group):
             print(line)
         if any(one.prompt == second[-1] for one in of_group if second):
             console().print(tables.beside(of_group))
+    for of_values in tables.breakdown_tables(every):
+        console().print(of_values)
     if (extras := tables.extras_table(every)) is not None:
         console().print(extras)
     if len(tables.grouped(every)) > 1:
         print("These are several judges or data sets: their scores cannot be compared.")
-
-
-def _remarks(result: results.Result) -> list[str]:
-    """What is to be said of a result beside its table."""
-    of_track = track(result.track)
-    remarks = []
-    if result.unanswered and of_track.measure.every_row:
-        remarks.append(f"{result.unanswered} rows have no answer and count as wrong")
-    if result.withheld:
-        remarks.append(
-            f"{result.withheld} of {result.data.rows} rows have no public answer and are not scored: this is no score "
-            f"of the whole of {result.data.config}"
-        )
-    return remarks + (of_track.lines(result.extras) if of_track.lines else [])
 
 
 @app.command()

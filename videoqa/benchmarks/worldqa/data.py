@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from datasets import Features
 
 OPEN, CHOICE = "open", "multiple-choice"  # question types
+COUNTS = (3, 4, 5)  # how many options a question may have
 KNOWLEDGE = ("societal norm", "tool use", "self motive", "social interaction", "multimodal association")
 
 
@@ -29,3 +30,10 @@ def features() -> Features:
             "duration_s": Value("float64"),  # of the video; None: not known
         }
     )
+
+
+def rotated_features() -> Features:
+    """The columns of a row of multiple choice, which is one rotation of a question's options."""
+    from datasets import Features, List, Value
+
+    return Features({**features(), "group": Value("string"), "order": List(Value("int32"))})

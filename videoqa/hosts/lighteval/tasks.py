@@ -29,6 +29,7 @@ import json
 import logging
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ from videoqa.engines import open_engine
 from videoqa.errors import UserError
 from videoqa.frames import DEFAULT, Policy
 from videoqa.hosts.lighteval import families, metric_name
-from videoqa.rating import Of, is_withheld, rate
+from videoqa.measures import alike_in_all, right_in_all
+from videoqa.rating import Of, is_withheld, rate, scored_row
 from videoqa.reply import Verdict
 from videoqa.rows import HUB_NAME
 from videoqa.scorer import Scorer
@@ -60,6 +62,7 @@ FIELDS = (
     *("id", "clip", "video", "type", "question", "answer", "choices", "gold", "context"),
     *("start_s", "end_s", "clip_start_s"),
 )
+ROTATED = ("group", "order")  # of rows that are one arrangement of a question's options
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +129,7 @@ def task_table(track: Track, data: str, config: str | None = None) -> list[Light
         if of_track is track
         for kind in track.ways[way].types or track.types
     ]
+    # (not of rows that are arrangements of one question: lighteval's mean over them is no CircularEval)
     text_ways = {way: one for way, one in track.ways.items() if one.protocols and not (one.frames or one.captions)}
     return tasks + [
         LightevalTaskConfig(
@@ -140,7 +144,7 @@ def task_table(track: Track, data: str, config: str | None = None) -> list[Light
             stop_sequence=[],
             version=_version(track, data),
         )
-        for way in text_ways
+        for way in ({} if track.grouped else text_ways)
         for kind in track.types
     ]
 
@@ -169,7 +173,7 @@ def put(
     of_track = benchmark.track(track)
     if of_track.rubric is not None:
         setting("JUDGE")  # before a model is loaded
-    row = {name: line[name] for name in FIELDS}
+    row = {name: line[name] for name in (*FIELDS, *(name for name in ROTATED if name in line))}
     way = of_track.ways[prompt]
     if way.frames:
         setting("VIDEOS")
@@ -233,6 +237,9 @@ class RateRows(SampleLevelComputation):
                     "type": row["type"],
                     "score": _score(track, verdict),
                     "status": "withheld" if is_withheld(row) else verdict.status if verdict else "unanswered",
+                    "group": row.get("group") or "",
+                    "ways": len(row["choices"]) if row.get("group") else 0,
+                    "choice": scored_row("", "", "", verdict, row).choice if verdict else "",
                     "error": errors[i],
                     "judge": scorer_json,
                     "verdict": json.dumps(line_of(verdict)) if verdict else "",
@@ -325,7 +332,8 @@ def figures(records: Sequence[Mapping[str, Any]], track: Track) -> dict[str, flo
     several (then the plain means over the types)."""
     key = "one scorer of this run"
     asked = [record for record in records if record["status"] != "withheld"]
-    rows = [_scored(r, "score", "status") for r in asked if r["status"] != "unanswered" or track.measure.every_row]
+    each = [_scored(r, "score", "status") for r in asked if r["status"] != "unanswered" or track.measure.every_row]
+    rows, alike = _questions(each)
     scale = None
     if track.measure.needs_truth:
         truths = [_scored(r, "truth_score", "truth_status") for r in records]
@@ -345,8 +353,10 @@ def figures(records: Sequence[Mapping[str, Any]], track: Track) -> dict[str, flo
         f"{prefix}_judge_errors": float(avg.errors),
         f"{prefix}_unanswered": float(sum(record["status"] == "unanswered" for record in asked)),
     }
+    if alike:
+        numbers[f"{prefix}_consistency"] = math.fsum(row.score or 0.0 for row in alike) / len(alike)
     every = (*track.extras.names, *itertools.chain(*track.extras.of_way.values())) if track.extras else ()
-    names = [name for name in every if records and name in records[0]]
+    names = [name for name in every if records and name in records[0] and f"{prefix}_{name}" not in numbers]
     return numbers | {f"{prefix}_{name}": _mean_over_types(records, name) for name in names}
 
 
@@ -357,7 +367,20 @@ def _score(track: Track, verdict: Verdict | None) -> float:
 
 def _scored(record: Mapping[str, Any], score: str, status: str) -> Scored:
     value = None if math.isnan(record[score]) else record[score]
-    return Scored(record["id"], record["clip"], record["type"], value, record[status])
+    grouped = (record.get("group", ""), record.get("ways", 0), record.get("choice", ""))
+    return Scored(record["id"], record["clip"], record["type"], value, record[status], *grouped)
+
+
+def _questions(rows: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
+    """One row for each question: those that were asked in all arrangements of their options are right if they are right
+    in all; and the same with 1 where one option was chosen in all. A question of which a row is missing (a limit of
+    lighteval's counts rows) is left out, for nobody knows whether it is right in all."""
+    grouped = [row for row in rows if row.group]
+    size = Counter(row.group for row in grouped)
+    whole = [row for row in grouped if size[row.group] == row.ways]
+    if cut := len({row.group for row in grouped}) - len({row.group for row in whole}):
+        log.error("%d questions lack some of their arrangements and are left out", cut)
+    return [row for row in rows if not row.group] + right_in_all(whole), alike_in_all(whole)
 
 
 def _mean_over_types(records: Iterable[Mapping[str, Any]], name: str) -> float:
