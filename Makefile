@@ -6,15 +6,27 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
-EXTRAS := local,builder,video,lighteval,space,dev
+EXTRAS := local,builder,video,sound,lighteval,space,dev
 
-.PHONY: demo test quick lint space pictures clean
+.PHONY: demo worldqa test quick lint space pictures clean
 
 demo: build/demo/README.md build/models/smollm2/config.json
 	$(BIN)/easg-bench run --data build/demo --model build/models/smollm2 --judge build/models/smollm2 \
 		--prompt narrations --out runs/demo --store build/verdicts
 	@echo "The run folder is runs/demo."
 	@echo "A judge of 135M parameters is no judge: these scores prove that the path works, nothing about the model."
+
+# WorldQA on four videos with sound that are made here: data, both tracks with the small model, a report
+worldqa: build/models/smollm2/config.json
+	$(BIN)/python -m demo.worldqa build/worldqa-copy
+	$(BIN)/python -m demo.worldqa_videos build/worldqa-videos
+	$(BIN)/python -m builder worldqa build --source build/worldqa-copy --notes build/worldqa-copy/notes.json --out build/worldqa
+	$(BIN)/easg-bench run --benchmark worldqa-mc --data build/worldqa --model build/models/smollm2 --prompt augmented \
+		--out runs/worldqa-mc
+	$(BIN)/easg-bench run --benchmark worldqa-open --data build/worldqa --model build/models/smollm2 --prompt augmented \
+		--judge build/models/smollm2 --store build/verdicts --out runs/worldqa-open
+	$(BIN)/easg-bench report runs/worldqa-mc --html runs/worldqa-mc.html
+	@echo "A model of 135M parameters knows nothing of the world: these scores prove that the path works."
 
 test: .venv/installed
 	$(BIN)/python -m pytest
