@@ -72,10 +72,14 @@ def silent(text: str) -> str:
     return "hm"
 
 
+def scripted(name: str, say: Callable[[str], str | None]) -> Scripted:
+    return Scripted(lambda text, _: say(text), name=name)
+
+
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Scripted]]:
     def engines(**scripts: Callable[[str], str | None]) -> dict[str, Scripted]:
-        made = {name: Scripted(lambda text, _, say=say: say(text), name=name) for name, say in scripts.items()}
+        made = {name: scripted(name, say) for name, say in scripts.items()}
         monkeypatch.setattr("videoqa.engines.open_engine", lambda spec, **_: made[spec])
         return made
 
