@@ -184,6 +184,7 @@ class Unloaded:
         return {}
 
     can_choose = True
+    can_follow = True
     can_force = True
 
     def generate(self, *_: Any, **__: Any) -> Any:
