@@ -98,6 +98,8 @@ def _rotation_faults(name: str, group: Sequence[Row], counts: Sequence[int]) -> 
             yield f"{row['id']} has {count} options; allowed are {', '.join(map(str, counts))}"
         elif not order or order != [(order[0] + i) % count for i in range(count)]:
             yield f"{row['id']}: its order {order} is none in which {count} options are moved round"
+        elif row["gold"] is not None and not 0 <= row["gold"] < count:
+            yield f"{row['id']}: gold is {row['gold']}; it is an index of its {count} options"
         elif _original(row) != base or any(row[key] != first[key] for key in ("question", "clip", "video", "type")):
             yield f"{row['id']} is no rotation of {first['id']}: it has another question, options or right answer"
         else:

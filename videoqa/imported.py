@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from videoqa.errors import UserError
 from videoqa.files import whole, write_json
 from videoqa.reply import Verdict
-from videoqa.rows import Row, revision
+from videoqa.rows import Row, questions, revision
 from videoqa.runs import Run, RunMismatch, result
 from videoqa.store import line_of
 
@@ -76,7 +76,7 @@ def _settings(path: Path, form: str, rows: Sequence[Row], data: str, config: str
         "config": config,
         "limit": None,
         "revision": revision(rows),
-        "rows": len(rows),
+        "rows": questions(rows),
         "model": path.stem,
         "model_settings": {},
         "prompt": "imported",

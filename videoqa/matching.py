@@ -1,17 +1,20 @@
 """What does a reply mean that names no option? An engine says, as some benchmarks allow: `--match ENGINE`.
 
     Matched(engine).rate([Item("Why does she wave?", None, "To make the driver halt.", choices=(...), gold=2)])
-    -> (0, Verdict(1.0, "ok", "matched", "To make the driver halt.", choice=2, matched="C 0.94"))
+    -> (0, Verdict(1.0, "ok", "matched", "To make the driver halt.", choice=2, matched="B 0.94"))
 
 Only replies are given to it in which the reader (reading/choices.py) finds nothing: neither what names several options
-nor a refusal or an empty reply is a choice, whoever reads it. The engine sees the question, its options in their first
-order, so that one reply means the same in every arrangement, and the reply as quoted text; it answers with a letter, of
-which one stands for "none of these". What it says stands in the verdict (`matched`), and the result counts it.
+nor a refusal or an empty reply is a choice, whoever reads it. The engine sees the question, its options and the reply
+as quoted text; it answers with a letter, of which one stands for "none of these". The options stand in an order that is
+drawn for the question: one reply means the same in every arrangement, and an engine that prefers a letter gains nothing
+for the model. What it says stands in the verdict (`matched`, the letter being that of its own prompt), and the result
+counts it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -89,9 +92,20 @@ def _original(item: Item) -> tuple[tuple[str, ...], int | None]:
     return choices, None if item.gold is None else item.order[item.gold]
 
 
+def _shown(item: Item) -> list[int]:
+    """The first places of the options in the order in which the engine sees them."""
+    choices = _original(item)[0]
+
+    def key(place: int) -> bytes:
+        return hashlib.sha256(json.dumps([item.question, choices[place], place]).encode()).digest()
+
+    return sorted(range(len(choices)), key=key)
+
+
 def _asked(item: Item) -> str:
     """The prompt about a reply."""
-    options = lettered([harmless(choice, True) for choice in (*_original(item)[0], NONE)])
+    choices = _original(item)[0]
+    options = lettered([*(harmless(choices[place], True) for place in _shown(item)), NONE])
     return (
         f"{INSTRUCTION}Question: {harmless(item.question, True)}\n{options}\n{quoted(item.prediction or '')}\n\n{ASK}"
     )
@@ -122,5 +136,6 @@ def _verdict(item: Item, said: tuple[int | None, str] | str) -> Verdict:
     choices, gold = _original(item)
     if index is None:
         return Verdict(None if gold is None else 0.0, "unreadable", "nothing", item.prediction or "", matched=words)
-    score = None if gold is None else float(is_right(Choice(index, "ok", "matched"), gold, choices))
-    return Verdict(score, "ok", "matched", item.prediction or "", choice=index, matched=words)
+    place = _shown(item)[index]
+    score = None if gold is None else float(is_right(Choice(place, "ok", "matched"), gold, choices))
+    return Verdict(score, "ok", "matched", item.prediction or "", choice=place, matched=words)

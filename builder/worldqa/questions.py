@@ -232,6 +232,8 @@ def _choice_faults(row: Raw) -> list[str]:
         elif not option[len("A. ") :].strip():
             faults.append(f"option {letter} is empty")
             labelled = False
+    if not faults and labelled and len({option[len("A. ") :].strip() for option in options}) == 1:
+        faults.append("all options have one text")
     if not faults and labelled and _gold_of(row["answer"], options) is None:
         faults.append(f"the answer {row['answer'][:60]!r} is none of the options")
     return faults

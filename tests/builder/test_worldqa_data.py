@@ -151,6 +151,11 @@ def test_two_equal_options_have_their_rotations_all_the_same() -> None:
     assert len(choice_questions(placed(rows), ())) == 2
 
 
+def test_a_question_all_of_whose_options_are_equal_is_refused() -> None:
+    with pytest.raises(UserError, match="all options have one text"):
+        choice_questions(placed(rotations("v", "Why?", ["a", "a", "a"])), ())
+
+
 def test_rotations_with_different_right_answers_are_refused() -> None:
     rows = mc()
     rows[3]["answer"] = rows[3]["option"][0]
