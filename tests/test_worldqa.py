@@ -123,6 +123,24 @@ def test_a_copy_without_one_rotation_is_not_built(data: Path, tmp_path: Path) ->
     assert "MC.jsonl row 4, MC.jsonl row 5, MC.jsonl row 6: the rotation that begins with 'He complains" in done.output
 
 
+def test_the_copy_is_fetched_from_the_hub_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    from tests.hub_server import HubServer
+
+    demo.main(tmp_path / "copy")
+    parts = {f"{name}/test.jsonl": (tmp_path / "copy" / f"{name}.jsonl").read_bytes() for name in demo.rows()}
+    with HubServer({"org/worldqa": {**parts, "videos.zip": b"large"}}) as hub:
+        fetch = huggingface_hub.snapshot_download
+        there = {"endpoint": hub.url, "cache_dir": tmp_path / "cache"}
+        monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *a, **k: fetch(*a, **k, **there))
+        done = build(Path("org/worldqa"), tmp_path / "data")
+        assert done.exit_code == 0 and "multiple-choice: 12 questions" in done.output, done.output
+        assert not list((tmp_path / "cache").rglob("*.zip")), "only data are fetched"
+        done = build(Path("org/other"), tmp_path / "other")
+        assert done.exit_code == 2 and "no dataset of this name to be had from the Hub" in done.output
+
+
 def test_the_fixed_texts_of_every_way_can_be_had_without_a_question() -> None:
     nothing = {"question": "", "context": "", "choices": None}
     assert all("Question:" in way.query(nothing) for way in track("worldqa-open").ways.values())

@@ -20,7 +20,9 @@ def worldqa() -> None:
 
 @app.command()
 def build(
-    source: Annotated[Path, typer.Option(help="folder with the configs Generation, MC and MC_PPL of the public copy")],
+    source: Annotated[
+        str, typer.Option(help="folder with the configs Generation, MC and MC_PPL of the public copy, or ORG/NAME")
+    ],
     out: Annotated[Path, typer.Option(help="folder for the dataset repo; a former build there is replaced")] = Path(
         "build/worldqa-open"
     ),
@@ -28,19 +30,20 @@ def build(
         Path | None, typer.Option(help="JSON file with knowledge types, reasoning steps and descriptions of events")
     ] = None,
 ) -> None:
-    """Build the dataset repo from a folder in the form of the public copy, whose rotations have to be complete."""
+    """Build the dataset repo from the public copy, or a folder in its form, whose rotations have to be complete."""
     from builder import repo
     from builder.worldqa import card
-    from builder.worldqa.files import GENERATION, MC, MC_PPL, files_of
+    from builder.worldqa.files import GENERATION, MC, MC_PPL, files_of, folder_of
     from builder.worldqa.questions import read
     from videoqa.benchmarks.worldqa.data import CHOICE, OPEN, features, rotated_features
     from videoqa.choices import CIRCULAR, rearranged
 
     repo.check_place(out)  # before the work, not after it
-    questions = read(source, notes)
+    folder = folder_of(source)
+    questions = read(folder, notes)
     if not questions.open:
         raise BuildError(f"{source}: has no rows of {GENERATION}, the open-ended questions")
-    paths = [path for config in (GENERATION, MC, MC_PPL) for path in files_of(source, config)]
+    paths = [path for config in (GENERATION, MC, MC_PPL) for path in files_of(folder, config)]
     with repo.replaced(out) as fresh:
         files, sizes = {}, {}
         rotated = rearranged(questions.choice, CIRCULAR)
@@ -51,7 +54,7 @@ def build(
                 sizes[config] = table.close()
                 files[config] = table.path.relative_to(fresh).as_posix()
         sources = [*paths, *([notes] if notes else [])]
-        (fresh / "README.md").write_text(card.text(files, sizes, sources, source, fresh), encoding="utf-8")
+        (fresh / "README.md").write_text(card.text(files, sizes, sources, folder, fresh), encoding="utf-8")
     videos = {row["video"] for row in questions.open}
     typer.echo(f"{OPEN}: {len(questions.open):,} questions on {len(videos):,} videos")
     options = Counter(len(row["choices"]) for row in questions.choice)

@@ -9,11 +9,26 @@ from typing import Any
 
 from videoqa.errors import UserError
 from videoqa.json_files import form_of, parsed, read_json, text_of
+from videoqa.rows import HUB_NAME
 
 GENERATION, MC, MC_PPL = "Generation", "MC", "MC_PPL"
 KINDS = ("parquet", "jsonl", "json")  # of files
 Raw = Mapping[str, Any]  # a row of the copy
 Placed = tuple[str, Raw]  # where it stands ("MC row 12"), and the row
+
+
+def folder_of(source: str) -> Path:
+    """The folder that a command line names; of a dataset on the Hub (ORG/NAME) its data files are fetched first."""
+    if Path(source).is_dir() or not HUB_NAME.fullmatch(source):
+        return Path(source)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(source, repo_type="dataset", allow_patterns=[f"*.{kind}" for kind in KINDS]))
+    except OSError as error:  # what the Hub's errors are as well
+        raise UserError(
+            f"{source}: no such folder here, and no dataset of this name to be had from the Hub ({error})"
+        ) from error
 
 
 def files_of(folder: Path, config: str) -> list[Path]:
