@@ -220,8 +220,10 @@ def published(of_track: Track) -> str:
     """The published rows of a track; of those that compare two ways of asking only the second, whose numbers stand in
     no other row."""
     rows = [row for row in of_track.published if not row.way or row.way == of_track.beside[-1]]
-    judges = ", ".join(dict.fromkeys(row.judge for row in rows if row.judge))
-    return table(published_columns(of_track), rows, f"rated by the {judges}" if judges else "as published")
+    judges = ", ".join(dict.fromkeys(row.judge for row in rows if row.judge and row.judge != row.source))
+    sources = "; ".join(dict.fromkeys(row.source for row in rows if row.source))
+    title = f"rated by the {judges}" if judges else f"as printed in {sources}" if sources else "as published"
+    return table(published_columns(of_track), rows, title)
 
 
 # -- what the models answered -----------------------------------------------------------------------------------------

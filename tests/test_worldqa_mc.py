@@ -116,6 +116,7 @@ def test_accuracy_is_right_in_all_and_consistency_the_same_in_all(
         assert (means["right_at_A"], means["right_at_B"], means["chosen_A"]) == (1, 0, 0.25)
     assert not any(name.startswith(("always", "chance")) for name in means)
     assert "CircularEval accuracy" in done.output and "88.79" in done.output
+    assert "right where the right answer is A" in done.output and "chance" not in done.output
 
 
 def test_scores_stand_by_knowledge_type_and_by_steps(data: Path, tmp_path: Path, use: Any) -> None:

@@ -64,8 +64,9 @@ def lines(extras: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
     sentences = []
     if "chance" in of:
         sentences.append(f"chance {100 * of['chance']['mean']:.1f}; always {listed('always', '{0} {1:.1f}')}")
-        sentences.append(f"right where the right answer is {listed('right_at', '{0} {1:.1f} (of {2})')}")
-        sentences.append(f"right where the answer chosen is {listed('chosen', '{0} {1:.1f} (of {2})')}")
+    for name, where in (("right_at", "the right answer is"), ("chosen", "the answer chosen is")):
+        if by_letter := listed(name, "{0} {1:.1f} (of {2})"):
+            sentences.append(f"right where {where} {by_letter}")
     if "mass" in of:
         again = round(of["asked_again"]["mean"] * of["asked_again"]["n"])
         sure = f"; mean confidence {of['confidence']['mean']:.2f}" if "confidence" in of else ""

@@ -9,6 +9,7 @@ from videoqa.benchmark import Published
 from videoqa.benchmarks.worldqa.data import CHOICE, OPEN
 
 TEXT, VIDEO, IMAGE, AUGMENTED, AGENT, HUMAN = "language-only", "video", "image", "augmented", "agent", "human"
+PAPER = "arXiv 2405.03272, 1,007 questions"  # where they are printed, and what they are of
 JUDGE = "GPT-4, 1,007 questions"
 
 # Source: Table 2. Model, what it is given, open-ended, multiple choice.
@@ -40,9 +41,10 @@ ABLATION = (
     ("WorldRetriever without world knowledge, speech, audio, image", AGENT, 30.98, 2.23),
 )
 OPEN_ENDED = tuple(
-    Published(model, kind, {OPEN: of_open}, of_open, judge=JUDGE) for model, kind, of_open, _ in (*TABLE2, *ABLATION)
+    Published(model, kind, {OPEN: of_open}, of_open, judge=JUDGE, source=PAPER)
+    for model, kind, of_open, _ in (*TABLE2, *ABLATION)
 )
 MULTIPLE_CHOICE = tuple(
-    Published(model, kind, {CHOICE: accuracy}, accuracy, judge="1,007 questions")
+    Published(model, kind, {CHOICE: accuracy}, accuracy, judge=PAPER, source=PAPER)
     for model, kind, _, accuracy in (*TABLE2, *ABLATION)
 )
