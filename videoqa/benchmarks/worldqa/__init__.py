@@ -17,7 +17,8 @@ from videoqa.benchmark import Extras, ScorerOptions, Track
 from videoqa.benchmarks.worldqa import prompts
 from videoqa.benchmarks.worldqa.data import CHOICE, COUNTS, OPEN
 from videoqa.benchmarks.worldqa.graded import probes
-from videoqa.benchmarks.worldqa.published import AUGMENTED, MULTIPLE_CHOICE, OPEN_ENDED, TEXT, VIDEO
+from videoqa.benchmarks.worldqa.published import AGENT, AUGMENTED, MULTIPLE_CHOICE, OPEN_ENDED, TEXT, VIDEO
+from videoqa.benchmarks.worldqa.retriever.agent import agent_way
 from videoqa.benchmarks.worldqa.rubrics import rubric
 from videoqa.choices import check_rotations
 from videoqa.choosing import choice_way
@@ -108,6 +109,7 @@ WORLDQA_OPEN = Track(
         "augmented": text_way(AUGMENTED, prompts.INSTRUCTION, prompts.augmented(None)),
         f"augmented-{FRAMES}": text_way(AUGMENTED, prompts.INSTRUCTION, prompts.augmented(FRAMES)),
         "frames": frames_way(VIDEO, prompts.INSTRUCTION, prompts.blind),
+        "retriever": agent_way(AGENT, prompts.INSTRUCTION, prompts.asked),
     },
     way="blind",
     scorer=judge,
