@@ -21,6 +21,8 @@ from builder.__main__ import app as builder_app
 from demo import worldqa as demo
 from demo import worldqa_videos
 from tests.scripted import Scripted
+from videoqa.benchmark import track
+from videoqa.benchmarks.worldqa import prompts as worldqa_prompts
 from videoqa.benchmarks.worldqa.retriever import agent, prompts, sounds, speech
 from videoqa.benchmarks.worldqa.retriever import experts as of_experts
 from videoqa.benchmarks.worldqa.retriever.experts import Expert, ExpertError
@@ -329,6 +331,31 @@ def test_a_key_in_an_expert_s_spec_is_refused(place: Path, tmp_path: Path, house
     with pytest.raises(UserError, match="an API key is no option"):
         bench("answer", *arguments(place, tmp_path / "run", image_text=spec))
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_all_rotations_of_a_question_share_what_was_looked_up(
+    place: Path, tmp_path: Path, house: dict[str, Any]
+) -> None:
+    right = {question: options[0] for _, question, options, _, _, _ in demo.QUESTIONS}
+
+    def knows(text: str, seed: int) -> str:
+        if text != worldqa_prompts.NOW_CHOOSE:
+            return script(text)
+        return next(letters)
+
+    rows = track("worldqa-mc").load(str(place / "data"), "multiple-choice")
+    house["model"].script = knows
+    letters = iter("A" * len(rows))
+    words = [*arguments(place, tmp_path / "run"), "--benchmark", "worldqa-mc"]
+    bench("run", *words)
+    asked = Counter(str(text).rpartition("\n\n")[2] for text in house["model"].asked)
+    assert asked[prompts._DRAFT] == asked[prompts._SUMMARY] == len(right) == 12
+    assert asked[prompts.REASON] == asked[worldqa_prompts.NOW_CHOOSE] == len(rows) == 48
+    assert not any("A. " in str(text) for text in house["model"].asked if str(text).endswith(prompts._DRAFT))
+    result = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert result["kind"] == "agent" and result["avg"]["value"] == 0.0  # always A
+    steps = trace(read_steps(tmp_path / "run"), rows[-1]["id"], rows[-1]["clip"])
+    assert [line["step"] for line in steps[3:]] == ["draft", "query", "search", "summary", "query", "reason", "answer"]
 
 
 @pytest.mark.parametrize("after", [5, 17, 40, 61])

@@ -66,6 +66,12 @@ def is_right(row: Row, option: str) -> str:
     return f"Question: {row['question']}\nProposed answer: {option}\nIs the proposed answer right? Reply Yes or No."
 
 
+def lettered_question(row: Row) -> str:
+    """The question with its options, for an agent."""
+    return f"{asked(row)}\n{lettered(row['choices'])}" if row["choices"] else asked(row)
+
+
+NOW_CHOOSE = "Now choose. Reply with the letter of the right option and nothing else."
 CHOICE = Wording(CHOICE_INSTRUCTION, choice, is_right)
 
 

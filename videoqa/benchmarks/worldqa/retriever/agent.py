@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from videoqa.asking import Agent, Answer, Asker, Way, answer_of
 from videoqa.benchmarks.worldqa.retriever import prompts
@@ -27,7 +28,7 @@ from videoqa.reading.thinking import without_thinking
 from videoqa.rows import Row
 from videoqa.search.passages import Search, SearchError
 from videoqa.search.spec import open_search
-from videoqa.steps import Step, Steps
+from videoqa.steps import Step, Steps, key_of
 from videoqa.videos import Videos
 
 KNOWLEDGE = "world-knowledge"
@@ -42,6 +43,16 @@ PASSAGES = 3  # of a search
 TOGETHER = 64  # questions
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The texts of a way: the question as it is answered, the question as it is looked up (without options, so that
+    all rotations of a question share what was found), and what asks for the answer in the last turn."""
+
+    question: Callable[[Row], str]
+    plain: Callable[[Row], str]
+    last: str
+
+
 @dataclass(slots=True)
 class _State:
     """A question on its way."""
@@ -49,19 +60,22 @@ class _State:
     row: Row
     evidence: str  # the section of the experts' reports
     question: str
+    plain: str  # the question without options
     draft: str = ""
     notes: list[tuple[str, str]] = field(default_factory=list)  # queries, and what of the passages helps
 
 
-def agent_way(kind: str, instruction: str, question: Callable[[Row], str]) -> Way:
-    """A way of asking that lets experts report before the model answers; `question(row)` is the question's text."""
+def agent_way(kind: str, instruction: str, wording: Asking) -> Way:
+    """A way of asking that lets experts report before the model answers."""
 
     def alone(engine: Engine, rows: Sequence[Row], most: int, videos: Videos | None) -> Iterator[tuple[int, Answer]]:
         raise UserError("this prompt works with experts: run it with `easg-bench run` or `answer` and --expert")
 
-    opened = partial(_opened, instruction, question)
-    texts = (prompts.REASON, prompts.ANSWER, prompts.DESCRIBE)
-    return Way(kind, alone, instruction, question, frames=True, texts=texts, agent=Agent(MODELS, opened, _named))
+    opened = partial(_opened, instruction, wording)
+    texts = (prompts.REASON, wording.last, prompts.DESCRIBE)
+    return Way(
+        kind, alone, instruction, wording.question, frames=True, texts=texts, agent=Agent(MODELS, opened, _named)
+    )
 
 
 def _named(name: str, spec: str) -> str:
@@ -74,7 +88,7 @@ def _named(name: str, spec: str) -> str:
 
 
 def _opened(
-    instruction: str, question: Callable[[Row], str], experts: Mapping[str, str], folder: Path, others: Sequence[Path]
+    instruction: str, wording: Asking, experts: Mapping[str, str], folder: Path, others: Sequence[Path]
 ) -> Asker:
     """The asker with these experts (name -> model), which keeps its steps in a run folder. What the runs `others` have
     done is not done again."""
@@ -94,8 +108,8 @@ def _opened(
                 yield index, Answer(None, fault)
             else:
                 evidence = prompts.reports(heard.of_clips[row["clip"]])
-                states[index] = _State(row, evidence, question(row))
-        run = _Run(engine, steps, instruction, search)
+                states[index] = _State(row, evidence, wording.question(row), wording.plain(row))
+        run = _Run(engine, steps, instruction, wording.last, search)
         at = list(states)
         for begin in range(0, len(at), TOGETHER):
             yield from run.answers({i: states[i] for i in at[begin : begin + TOGETHER]}, max_new_tokens)
@@ -108,6 +122,7 @@ class _Run:
     engine: Engine
     steps: Steps
     instruction: str
+    last: str
     search: Search | None
 
     def answers(self, states: Mapping[int, _State], max_new_tokens: int) -> Iterator[tuple[int, Answer]]:
@@ -132,7 +147,7 @@ class _Run:
             i: [
                 *reasoned[i],
                 {"role": "assistant", "content": reason or "-"},
-                {"role": "user", "content": prompts.ANSWER},
+                {"role": "user", "content": self.last},
             ]
             for i, reason in reasons.items()
         }
@@ -143,7 +158,7 @@ class _Run:
         """Fill in drafts and notes; gives the answers of questions that failed and returns which these are."""
         assert self.search is not None
         failed: set[int] = set()
-        drafts = {i: self._turn(prompts.draft(s.evidence, s.question)) for i, s in states.items()}
+        drafts = {i: self._turn(prompts.draft(s.evidence, s.plain)) for i, s in states.items()}
         for i, reply in self._replies("draft", 0, states, drafts, prompts.DRAFT_TOKENS):
             if reply.text is None:
                 failed.add(i)
@@ -169,7 +184,7 @@ class _Run:
         """What the questions that go on look up next, and those that failed."""
         queries: dict[int, str] = {}
         faults: dict[int, Answer] = {}
-        asked = {i: self._turn(prompts.next_query(s.evidence, s.question, s.draft, s.notes)) for i, s in states.items()}
+        asked = {i: self._turn(prompts.next_query(s.evidence, s.plain, s.draft, s.notes)) for i, s in states.items()}
         for i, reply in self._replies("query", n, states, asked, prompts.QUERY_TOKENS):
             state = states[i]
             if reply.text is None:
@@ -208,9 +223,7 @@ class _Run:
     ) -> dict[int, Answer]:
         """Add a note of what each search gave; the questions that failed."""
         faults: dict[int, Answer] = {}
-        asked = {
-            i: self._turn(prompts.summary(s.question, queries[i], found[i])) for i, s in states.items() if found[i]
-        }
+        asked = {i: self._turn(prompts.summary(s.plain, queries[i], found[i])) for i, s in states.items() if found[i]}
         for i in states:
             if not found[i]:
                 states[i].notes.append((queries[i], "nothing was found"))
@@ -232,21 +245,26 @@ class _Run:
         asked before is not asked again. A reply that is cut inside its thinking says nothing."""
         model, settings = self.engine.name, self.engine.settings
         inputs = {i: {"messages": list(c), "max_new_tokens": most, "settings": settings} for i, c in asked.items()}
-        todo = []
+        waiting: dict[str, list[int]] = {}  # questions that ask the same, as rotations do, by what they ask
         for i in asked:
-            row = states[i].row
-            known = self.steps.done(row["clip"], row["id"], step, n, model, inputs[i])
-            if known is None:
-                todo.append(i)
+            if (known := self._done(states[i].row, step, n, inputs[i])) is not None:
+                yield i, known
             else:
-                yield i, Reply(known["output"], finished=known["finished"], refusal=known["refusal"])
+                waiting.setdefault(key_of(step, model, inputs[i]), []).append(i)
+        todo = list(waiting.values())
         began = time.monotonic()
-        for k, reply in self.engine.generate([asked[i] for i in todo], max_new_tokens=most) if todo else ():
-            i = todo[k]
-            row = states[i].row
+        for k, reply in self.engine.generate([asked[i[0]] for i in todo], max_new_tokens=most) if todo else ():
+            first, *others = todo[k]
             now = time.monotonic()
             seconds, began = round(now - began, 3), now
             text = None if reply.text is None else (without_thinking(reply.text) or "").strip()
-            of = row["clip"], row["id"], step, n, model, inputs[i]
+            of = states[first].row["clip"], states[first].row["id"], step, n, model, inputs[first]
             self.steps.keep(Step(*of, text, seconds, reply.error, reply.finished, reply.refusal))
-            yield i, replace(reply, text=text)
+            yield first, replace(reply, text=text)
+            for i in others:
+                yield i, self._done(states[i].row, step, n, inputs[i]) or replace(reply, text=text)
+
+    def _done(self, row: Row, step: str, n: int, given: Mapping[str, Any]) -> Reply | None:
+        """The reply that was kept for this step."""
+        line = self.steps.done(row["clip"], row["id"], step, n, self.engine.name, given)
+        return None if line is None else Reply(line["output"], finished=line["finished"], refusal=line["refusal"])
