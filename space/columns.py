@@ -180,7 +180,7 @@ def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
         Column("Model", "text", 150, lambda line: line.entry.result.name, badges=lambda x: x.badges, style="sticks"),
         _score(AVERAGE, 72),
         Column("n of N", "number", 56, lambda line: line.n, lambda line: f"{line.n:,}", lambda x: f"of {x.asked:,}"),
-        Column("Prompt", "text", 96, lambda line: line.entry.result.prompt, below=_seen, style="short"),
+        Column("Prompt", "text", 96, lambda line: line.entry.result.asking, below=_seen, style="short"),
         Column("Against the best", "text", 150, lambda line: line.standing, below=_remarks),
         *types,
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),

@@ -45,7 +45,8 @@ class Entry:
     def key(self) -> tuple[str | None, ...]:
         """Of the entries with one key one is shown."""
         result = self.result
-        return result.name, result.kind, result.prompt, result.frames, self.group
+        experts = None if result.experts is None else str(sorted(result.experts.items()))
+        return result.name, result.kind, result.prompt, experts, result.frames, self.group
 
     @property
     def group(self) -> str:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_every_extra_named_is_one_of_the_projects_and_brings_the_package() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     brought_by_others = {"safetensors"}  # by transformers
-    names = {"PIL": "pillow", "json_repair": "json-repair"}
+    names = {"PIL": "pillow", "json_repair": "json-repair", "faster_whisper": "faster-whisper"}
     for package, (extra, _) in NEEDED.items():
         assert package in brought_by_others or any(
             one.startswith(names.get(package, package)) for one in extras[extra]

@@ -8,7 +8,7 @@ so that a wrong argument is said in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from videoqa import extras
 from videoqa import frames as framing
-from videoqa.asking import Way
+from videoqa.asking import Asker, Way
 from videoqa.benchmark import ScorerOptions, Track
 from videoqa.choices import CIRCULAR
 from videoqa.engines import Engine
@@ -44,6 +44,7 @@ class Asked:
     shard: str | None
     every: list[Row]  # before they are parted into shards
     rows: list[Row]  # that are asked
+    experts: Mapping[str, str | None] | None = None  # of an agent: the spec of each; None: left out
 
     @classmethod
     def of(
@@ -57,6 +58,7 @@ class Asked:
         videos: Path | None = None,
         frames: str = str(framing.DEFAULT),
         shard: str | None = None,
+        experts: Mapping[str, str | None] | None = None,
     ) -> Asked:
         """Raises UserError for everything that can be known to be wrong without a model."""
         prompt = prompt or track.way
@@ -73,7 +75,7 @@ class Asked:
         seen = _videos(track, about, policy, videos, rows)
         where = clips_revision(whole_clips(track, about["data"], about["config"])) if policy is not None else None
         longest = max_new_tokens or track.max_new_tokens
-        return cls(track, about, prompt, protocol, way, longest, policy, seen, where, shard, every, rows)
+        return cls(track, about, prompt, protocol, way, longest, policy, seen, where, shard, every, rows, experts)
 
     @property
     def said(self) -> list[str]:
@@ -99,6 +101,9 @@ class Asked:
             "frames": None if self.policy is None else str(self.policy),
             "shard": self.shard,
         }
+        if self.way.agent is not None and self.experts is not None:
+            named = self.way.agent.named
+            known["experts"] = {k: None if spec is None else named(k, spec) for k, spec in self.experts.items()}
         return known if self.clips is None else known | {"clips": self.clips}
 
     def check_place(self, out: Path) -> None:
@@ -111,6 +116,13 @@ class Asked:
         if (protocol := self.way.protocol(self.protocol, engine)) is not None:
             settings["protocol"] = protocol
         return self.rows, Run(out, settings)
+
+    def agent(self, run: Run, others: Sequence[Path] = ()) -> Asker | None:
+        """The agent that asks, where the prompt has one. What the runs `others` have done is not done again."""
+        if self.way.agent is None or self.experts is None:
+            return None
+        specs = {name: spec for name, spec in self.experts.items() if spec is not None}
+        return self.way.agent.open(specs, run.folder, others)
 
 
 def about(
@@ -142,6 +154,33 @@ def order_of(circular: bool, shuffle: int | None) -> str | None:
     if circular and shuffle is not None:
         raise UserError("--circular and --shuffle are two orders of the options: give one")
     return CIRCULAR if circular else None if shuffle is None else f"shuffle:{shuffle}"
+
+
+def experts_of(
+    track: Track, prompt: str | None, given: Sequence[str] | None, without: str | None
+) -> dict[str, str | None] | None:
+    """The spec of each expert of the prompt's agent, None for one that is left out; None where it has no agent. Raises
+    UserError."""
+    prompt = prompt or track.way
+    agent = track.asked(prompt).agent
+    if agent is None:
+        if given or without is not None:
+            having = ", ".join(name for name, way in track.ways.items() if way.agent) or "no prompt"
+            raise UserError(f"--expert and --without are for {having}, not for {prompt}")
+        return None
+    left_out = [name.strip() for name in (without or "").split(",") if name.strip()]
+    specs: dict[str, str] = {}
+    for name, is_given, spec in (text.partition("=") for text in given or ()):
+        if not is_given or not spec or name in specs:
+            raise UserError(f"--expert {name}: give NAME=MODEL, each name once")
+        specs[name] = spec
+    for name in (*specs, *left_out):
+        if name not in agent.experts:
+            raise UserError(f"no expert is called {name!r}; there are {', '.join(agent.experts)}")
+    for name, models in agent.experts.items():
+        if name not in specs and name not in left_out:
+            raise UserError(f"{name} has no model: give --expert {name}=MODEL ({models}), or leave it out (--without)")
+    return {name: None if name in left_out else specs[name] for name in agent.experts}
 
 
 def _policy(track: Track, prompt: str, frames: str, videos: Path | None) -> framing.Policy | None:

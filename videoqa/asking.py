@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from videoqa.engines import Conversation, Engine, Reply
@@ -52,6 +53,18 @@ Query = Callable[[Row], str]
 
 
 @dataclass(frozen=True, slots=True)
+class Agent:
+    """What a way needs that lets experts work before the model answers. A spec is the text that names an expert's
+    model on the command line."""
+
+    experts: Mapping[str, str]  # every expert, and what its spec may be
+    # from the specs of those that work, the run folder that keeps each step, and other runs' folders whose steps count
+    # as done
+    open: Callable[[Mapping[str, str], Path, Sequence[Path]], Asker]
+    named: Callable[[str, str], str]  # from expert and spec: the model as results name it, without a folder or key
+
+
+@dataclass(frozen=True, slots=True)
 class Way:
     """One way of asking. `ask(engine, rows, max_new_tokens, videos)` gives each row's index and answer, as they are
     known. `instruction` and `query` are its texts, for hosts that ask the model themselves: both stand in the user's
@@ -66,6 +79,7 @@ class Way:
     texts: tuple[str, ...] = ()  # further fixed texts of its prompts
     captions: bool = False  # shows the row's context, which a file of captions may give
     protocols: Mapping[str, Asker] = field(default_factory=dict)  # multiple choice: by what is read off the model
+    agent: Agent | None = None
 
     def check_protocol(self, wanted: str | None) -> None:
         """Raises UserError for a protocol that the way does not have."""

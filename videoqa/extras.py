@@ -11,12 +11,14 @@ _LOCAL = ("local", "a model on this machine (a folder or Hub id in --model, --ju
 _BUILDER = ("builder", "`easg-bench build`")
 _SPACE = ("space", "the leaderboard (space/app.py)")
 _VIDEO = ("video", "reading frames (--videos)")
+_AUDIO = ("audio", "this expert (--expert)")
 # package: its extra, what needs it
 NEEDED = {
     **dict.fromkeys(("torch", "transformers", "accelerate", "safetensors"), _LOCAL),
     **dict.fromkeys(("json_repair", "lemminflect", "matplotlib"), _BUILDER),
     **dict.fromkeys(("gradio", "plotly", "pandas"), _SPACE),
     **dict.fromkeys(("av", "PIL"), _VIDEO),
+    **dict.fromkeys(("onnxruntime", "faster_whisper"), _AUDIO),
     "evaluate": ("evaluate", "metrics/, the modules of `evaluate`,"),
     "lighteval": ("lighteval", "`easg-bench lighteval`"),
     "vllm": ("vllm", "vllm:ID in --model, --judge or --engine"),

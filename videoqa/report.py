@@ -24,6 +24,7 @@ from videoqa.reply import Verdict
 from videoqa.results import Result, describe_judge
 from videoqa.rows import Row
 from videoqa.runs import Run
+from videoqa.steps import read_steps, trace
 from videoqa.tables import (
     GOOD_MASS,
     MARK,
@@ -51,13 +52,18 @@ class View:
     answers: Mapping[str, Mapping[str, Any]]  # by id, as in the run's answer lines
     verdicts: Mapping[str, Verdict]  # on the answers
     truths: Mapping[str, Verdict]  # on the ground truth
+    steps: Sequence[Mapping[str, Any]] = ()  # of an agent's run
 
     @classmethod
     def of(cls, run: Run, result: Result) -> View:
         """The run as this result's judge saw it."""
         key = result.scorer
         verdicts, truths = (run.verdicts(key, of) for of in ("answer", "truth"))
-        return cls(result.label, run, result, run.answers(), verdicts, truths)
+        return cls(result.label, run, result, run.answers(), verdicts, truths, read_steps(run.folder))
+
+    def trace(self, row: Row) -> list[Mapping[str, Any]]:
+        """The steps that led to the answer to this question."""
+        return trace(self.steps, row["id"], row["clip"]) if self.steps else []
 
     def lowest(self, rows: Sequence[Row], n: int) -> list[Row]:
         """The n rows with the lowest scores, lowest first."""

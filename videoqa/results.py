@@ -138,6 +138,8 @@ class Result(_Part):
     prompt: Name  # blind, narrations, ...
     frames: Text | None = None  # which frames of the video (uniform:8, ...)
     protocol: Name | None = None  # multiple choice: what was read off the model (likelihood, generation, yes)
+    # an agent's experts and their models; None: this one was left out
+    experts: Annotated[dict[Short, Text | None], Field(max_length=20)] | None = None
     order: Name | None = None  # multiple choice: how the options were rearranged (circular, shuffle:7)
     data: Data
     scorer: Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]  # its key
@@ -210,7 +212,13 @@ class Result(_Part):
     def label(self) -> str:
         """How a run is called in tables: "SmolLM2-135M-Instruct (blind)", "Qwen2.5-VL-7B (frames, uniform:8)"."""
         frames = self.frames if len(self.frames or "") <= 30 else f"{(self.frames or '')[:27]}..."
-        return f"{self.name} ({', '.join(filter(None, (self.prompt, frames, self.protocol, self.order)))})"
+        return f"{self.name} ({', '.join(filter(None, (self.asking, frames, self.protocol, self.order)))})"
+
+    @property
+    def asking(self) -> str:
+        """The prompt, with what an agent had to do without: "retriever without speech-text"."""
+        missing = [name for name, model in (self.experts or {}).items() if model is None]
+        return f"{self.prompt} without {' and '.join(missing)}" if missing else self.prompt
 
     @property
     def gaps(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
     RUN/config.json     what makes two runs comparable: data and revision, model, prompt
     RUN/questions.jsonl the questions, where the run was not made from a data set (`easg-bench rejudge`)
     RUN/answers.jsonl   {"id": "...:4:before", "prediction": "It was picked up.", "error": null, ...}
+    RUN/steps.jsonl     what an agent did for each answer (videoqa.steps)
     RUN/verdicts.jsonl  {"id": "...:4:before", "of": "answer" or "truth", "judge": "...", "score": 6.5, ...}
     RUN/scores.json     the result, one judge's; another judge's stands beside it as scores-<hash>.json
 
@@ -24,8 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from videoqa import results
-from videoqa.asking import VIDEO_ERROR, Answer
+from videoqa import results, steps
+from videoqa.asking import VIDEO_ERROR, Answer, Asker
 from videoqa.benchmark import Track, track, track_of
 from videoqa.captions import with_captions
 from videoqa.choices import rearranged
@@ -71,6 +72,7 @@ class Run:
         self.config: dict[str, Any] = kept or config or {}
         self.questions_file = Lines(self.folder / "questions.jsonl")
         self.answers_file = Lines(self.folder / "answers.jsonl", "id", "prediction", "error", kinds=ANSWER_KINDS)
+        self.steps_file = Lines(self.folder / steps.FILE)
         self.verdicts_file = Lines(
             self.folder / "verdicts.jsonl", "id", "of", "judge", "score", "status", kinds=VERDICT_KINDS
         )
@@ -145,11 +147,16 @@ def _difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def _run_config(path: Path) -> dict[str, Any]:
     """What a run's config.json holds; many other folders have a file of this name."""
     config = record_in(path.read_bytes())
-    kinds = {**dict.fromkeys(("data", "revision", "model", "prompt"), str), "config": str, "limit": int | None}
+    kinds: dict[str, Any] = {
+        **dict.fromkeys(("data", "revision", "model", "prompt"), str),
+        "config": str,
+        "limit": int | None,
+    }
     if config is None or not {"data", "revision", "model", "prompt"} <= set(config):
         raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
     if config.get("format", 1) != 1:
         raise RunMismatch(f"{path} was written by a newer easg-bench (format {config['format']}): update")
+    kinds["experts"] = dict | None
     kinds |= dict.fromkeys(("protocol", "order", "captions", "shard", "clips"), str | None)
     for key, kind in (kinds | {"rows": int}).items():
         if key in config and not isinstance(config[key], kind):
@@ -169,7 +176,7 @@ def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
     if parts != sorted(f"{n}/{count}" for n in range(1, int(count or 1) + 1)):
         raise RunMismatch(f"all shards of one run are needed, each once; these are {', '.join(parts)}")
     merged = Run(out, {**wholes[0], "shard": None})
-    for lines in ("answers_file", "verdicts_file"):
+    for lines in ("answers_file", "verdicts_file", "steps_file"):
         have = {json.dumps(line, sort_keys=True) for line in getattr(merged, lines).read()}
         for run in shards:
             for line in getattr(run, lines).read():
@@ -179,14 +186,14 @@ def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
 
 
 def answer_rows(
-    engine: Engine, rows: Sequence[Row], run: Run, videos: Videos | None = None
+    engine: Engine, rows: Sequence[Row], run: Run, videos: Videos | None = None, asker: Asker | None = None
 ) -> Iterator[dict[str, Any]]:
     """Ask the model what the run lacks; every answer is on disk when its line comes out here. A row that failed has
-    prediction None and its error, and is asked again the next time."""
+    prediction None and its error, and is asked again the next time. `asker`: an agent that was opened (Way.agent)."""
     known = run.answers()
     todo = [row for row in rows if known.get(row["id"], NOT_ASKED)["error"] is not None]
     way = run.track.asked(run.config["prompt"])
-    ask = way.protocols.get(run.config.get("protocol") or "", way.ask)
+    ask = asker or way.protocols.get(run.config.get("protocol") or "", way.ask)
     for part in _by_pass(todo) if run.config.get("stop_early") else [todo]:
         lost = lost_groups(rows, run.answers()) if run.config.get("stop_early") else set()
         asked = [row for row in part if row.get("group") not in lost]
@@ -295,6 +302,7 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "prompt": run.config["prompt"],
         "frames": run.config.get("frames"),
         "protocol": run.config.get("protocol"),
+        "experts": run.config.get("experts"),
         "order": run.config.get("order"),
         "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
         "scorer": key,

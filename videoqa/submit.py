@@ -106,7 +106,7 @@ def plan(api: HfApi, repo: str, results: Sequence[tuple[bytes, bytes | None]]) -
             check_answers(read_answers(io.BytesIO(answers), "this run's answers"), result, "this run's answers")
             wanted[folder][f"{folder}/answers.parquet"] = answers
         wanted[folder][f"{folder}/scores.json"] = text
-        titles.append(f"{result.name} ({result.prompt}), {content_hash(text)}")
+        titles.append(f"{result.name} ({result.asking}), {content_hash(text)}")
     if not repo.strip():
         raise UserError("--to is empty: give a dataset repo as ORG/REPO, or a folder")
     if repo.startswith((".", "/", "~")) and not Path(repo).is_dir():
@@ -190,7 +190,7 @@ def card(results: Sequence[Result]) -> str:
                         dataset_split="test",
                         dataset_revision=result.data.revision,
                         metric_type=METRIC_TYPES.get(result.measure, result.measure),
-                        metric_name=f"{of_track.measure.title} ({result.prompt}{by})",
+                        metric_name=f"{of_track.measure.title} ({result.asking}{by})",
                         metric_value=summary.value,
                         metric_args={
                             "n": summary.n,

@@ -324,7 +324,7 @@ def to_csv(results: Sequence[Result]) -> str:
             if (summary := result.column(name)) is not None:
                 values = [getattr(summary, field) for field in fields]
                 intervals = [*(summary.mean_interval or (None, None)), *(summary.interval or (None, None))]
-                what = [result.name, result.kind, result.prompt, result.frames, name]
+                what = [result.name, result.kind, result.asking, result.frames, name]
                 data, gaps = result.data, "; ".join(result.gaps)
                 of_data = [data.revision, data.rows, data.limit, result.unanswered, gaps]
                 row = [*what, *values, *intervals, *of_data, result.scorer]

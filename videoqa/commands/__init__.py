@@ -20,7 +20,7 @@ from videoqa.benchmark import tracks
 from videoqa.errors import UserError
 from videoqa.extras import advice
 
-GROUPS = ("ask", "results", "data", "check", "hosts", "build")  # modules here, in the order of the help
+GROUPS = ("ask", "agents", "results", "data", "check", "hosts", "build")  # modules here, in the order of the help
 
 
 def command_line() -> typer.Typer:

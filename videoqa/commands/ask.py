@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from videoqa import engines
 from videoqa import frames as framing
-from videoqa.asked import Asked, about, check_scorer, order_of
+from videoqa.asked import Asked, about, check_scorer, experts_of, order_of
 from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import ScorerOptions, Track
 from videoqa.commands import options as o
@@ -36,7 +36,6 @@ from videoqa.runs import (
 )
 from videoqa.scorer import Scorer
 from videoqa.store import VerdictStore, default_store, line_of
-from videoqa.videos import Videos
 
 app = typer.Typer()
 
@@ -60,6 +59,8 @@ def run(
     max_new_tokens: o.MaxTokens = None,
     videos: o.VideoFolder = None,
     frames: o.FramePolicy = str(framing.DEFAULT),
+    expert: o.Experts = None,
+    without: o.Without = None,
     shard: o.Shard = None,
     rubric: o.RubricName = "ours",
     mode: o.ModeOption = None,
@@ -80,18 +81,19 @@ def run(
     if judge is not None:
         engines.check_engine(judge)
     which = about(track, place, config, limit, order_of(circular, shuffle), captions, stop_early)
-    asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard)
+    experts = experts_of(track, prompt, expert, without)
+    asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard, experts)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
     engine: Engine | None = engines.open_engine(model, **local)
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-        failed = _answer(engine, rows, opened, asked.videos)
+        failed = answer_run(engine, rows, opened, asked)
         if judge != model:
             engine = None  # a GPU may not hold both models
             engine = engines.open_engine(judge, **local) if judge is not None else None
         scorer = track.scorer(engine, how)
-        failed += _rate(scorer, rows, opened, store, explain, again)
+        failed += rate_run(scorer, rows, opened, store, explain, again)
     doubtful = _warn_of_doubts(opened, scorer)
     report([out])
     _finish(failed, out, doubtful)
@@ -114,6 +116,8 @@ def answer(
     max_new_tokens: o.MaxTokens = None,
     videos: o.VideoFolder = None,
     frames: o.FramePolicy = str(framing.DEFAULT),
+    expert: o.Experts = None,
+    without: o.Without = None,
     shard: o.Shard = None,
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
@@ -123,11 +127,12 @@ def answer(
     track, place = opened_data(benchmark, data)
     engines.check_engine(model)
     which = about(track, place, config, limit, order_of(circular, shuffle), captions, stop_early)
-    asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard)
+    experts = experts_of(track, prompt, expert, without)
+    asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard, experts)
     engine = engines.open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-        _finish(_answer(engine, rows, opened, asked.videos), out)
+        _finish(answer_run(engine, rows, opened, asked), out)
 
 
 @app.command(epilog=o.SPEC_HELP)
@@ -182,6 +187,7 @@ def _asked(
     videos: Path | None,
     frames: str,
     shard: str | None,
+    experts: Mapping[str, str | None] | None,
 ) -> Asked:
     """What is asked, printed, and the place for it."""
     asked = Asked.of(
@@ -193,18 +199,20 @@ def _asked(
         videos=videos,
         frames=frames,
         shard=shard,
+        experts=experts,
     )
     asked.check_place(out)
     print("\n".join(asked.said))
     return asked
 
 
-def _answer(engine: Engine, rows: list[Row], run: Run, videos: Videos | None) -> int:
-    """Answer what is missing; the number of rows that failed."""
+def answer_run(engine: Engine, rows: list[Row], run: Run, asked: Asked, others: Sequence[Path] = ()) -> int:
+    """Answer what is missing; the number of rows that failed. `others`: runs whose steps an agent need not do again."""
+    asker = asked.agent(run, others)
     have = sum(line["error"] is None for line in run.answers().values())
     failed = []
     with tqdm(total=len(rows), initial=have, desc="answers", unit="row") as bar:
-        for line in answer_rows(engine, rows, run, videos):
+        for line in answer_rows(engine, rows, run, asked.videos, asker):
             bar.update()
             if line["error"] is not None:
                 failed.append(line)
@@ -219,7 +227,7 @@ def score_run(run: Run, scorer: Scorer, store: Path | None, explain: int, again:
     """Score a run that is answered, report it, and end with exit code 3 where rows failed or have no answer."""
     rows = rows_of(run)
     with run.alone():
-        failed = _rate(scorer, rows, run, store, explain, again)
+        failed = rate_run(scorer, rows, run, store, explain, again)
     doubtful = _warn_of_doubts(run, scorer)
     report([run.folder])
     _finish(failed, run.folder, doubtful)
@@ -228,7 +236,7 @@ def score_run(run: Run, scorer: Scorer, store: Path | None, explain: int, again:
         raise typer.Exit(3)
 
 
-def _rate(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain: int, again: bool) -> int:
+def rate_run(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain: int, again: bool) -> int:
     """Rate what has no verdict yet and write the result; the number of rows that failed."""
     judge = scorer if isinstance(scorer, Judge) else None
     if explain and judge is None:

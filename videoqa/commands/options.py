@@ -55,6 +55,8 @@ SPEC_HELP = (
     )
 )
 _WAYS = "; ".join(f"{track.title}: {', '.join(track.ways)}" for track in tracks().values())
+_AGENTS = [way.agent for track in tracks().values() for way in track.ways.values() if way.agent]
+_EXPERTS = "; ".join(dict.fromkeys(f"{name}={model}" for agent in _AGENTS for name, model in agent.experts.items()))
 
 Benchmark = Annotated[
     str | None,
@@ -99,6 +101,13 @@ Captions = Annotated[
 ]
 VideoFolder = Annotated[Path | None, typer.Option("--videos", help="Folder of clips or full videos, by uid.")]
 FramePolicy = Annotated[str, typer.Option("--frames", help=f"Which frames: {framing.GRAMMAR}.")]
+Experts = Annotated[
+    list[str] | None,
+    typer.Option("--expert", metavar="NAME=MODEL", help=f"Who works beside the model, each once: {_EXPERTS}."),
+]
+Without = Annotated[
+    str | None, typer.Option(metavar="NAME,...", help="Experts that are left out, with commas between them.")
+]
 Shard = Annotated[str | None, typer.Option(help="Only this part of the clips, such as 2/4; `merge` joins the parts.")]
 MaxTokens = Annotated[
     int | None, typer.Option("--max-new-tokens", min=1, help="Longest answer (default: the benchmark's).")

@@ -17,7 +17,9 @@ from videoqa.benchmark import Extras, ScorerOptions, Track
 from videoqa.benchmarks.worldqa import prompts
 from videoqa.benchmarks.worldqa.data import CHOICE, COUNTS, OPEN
 from videoqa.benchmarks.worldqa.graded import probes
-from videoqa.benchmarks.worldqa.published import AUGMENTED, MULTIPLE_CHOICE, OPEN_ENDED, TEXT, VIDEO
+from videoqa.benchmarks.worldqa.published import AGENT, AUGMENTED, MULTIPLE_CHOICE, OPEN_ENDED, TEXT, VIDEO
+from videoqa.benchmarks.worldqa.retriever.agent import Asking, agent_way
+from videoqa.benchmarks.worldqa.retriever.prompts import ANSWER
 from videoqa.benchmarks.worldqa.rubrics import rubric
 from videoqa.choices import check_rotations
 from videoqa.choosing import choice_way
@@ -108,6 +110,7 @@ WORLDQA_OPEN = Track(
         "augmented": text_way(AUGMENTED, prompts.INSTRUCTION, prompts.augmented(None)),
         f"augmented-{FRAMES}": text_way(AUGMENTED, prompts.INSTRUCTION, prompts.augmented(FRAMES)),
         "frames": frames_way(VIDEO, prompts.INSTRUCTION, prompts.blind),
+        "retriever": agent_way(AGENT, prompts.INSTRUCTION, Asking(prompts.asked, prompts.asked, ANSWER)),
     },
     way="blind",
     scorer=judge,
@@ -130,6 +133,11 @@ WORLDQA_MC = Track(
         "augmented": choice_way(AUGMENTED, prompts.augmented_choice(None)),
         f"augmented-{FRAMES}": choice_way(AUGMENTED, prompts.augmented_choice(FRAMES)),
         "frames": choice_way(VIDEO, prompts.CHOICE, frames=True),
+        "retriever": agent_way(
+            AGENT,
+            prompts.CHOICE_INSTRUCTION,
+            Asking(prompts.lettered_question, prompts.asked, prompts.NOW_CHOOSE),
+        ),
     },
     way="blind",
     scorer=letters,

@@ -5,6 +5,7 @@ blind           the question alone: what language priors can do
 frames          frames of the video, each with its second, then the question
 augmented-K     the descriptions of events that are going on at the times of K frames, then the question
 augmented       the descriptions of all events
+retriever       what experts report on the video and what is looked up, then the question (retriever/)
 
 Multiple choice is put in the same ways: the options stand below the question, and a letter is the answer.
 """
@@ -25,9 +26,14 @@ INSTRUCTION = (
 )
 
 
+def asked(row: Row) -> str:
+    """The question, for an agent, which is asked several things about it."""
+    return f"Question: {row['question']}"
+
+
 def blind(row: Row) -> str:
     """The question alone, to follow INSTRUCTION."""
-    return f"Question: {row['question']}\nAnswer:"
+    return f"{asked(row)}\nAnswer:"
 
 
 def augmented(k: int | None) -> Callable[[Row], str]:
@@ -60,6 +66,12 @@ def is_right(row: Row, option: str) -> str:
     return f"Question: {row['question']}\nProposed answer: {option}\nIs the proposed answer right? Reply Yes or No."
 
 
+def lettered_question(row: Row) -> str:
+    """The question with its options, for an agent."""
+    return f"{asked(row)}\n{lettered(row['choices'])}" if row["choices"] else asked(row)
+
+
+NOW_CHOOSE = "Now choose. Reply with the letter of the right option and nothing else."
 CHOICE = Wording(CHOICE_INSTRUCTION, choice, is_right)
 
 
