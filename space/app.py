@@ -41,7 +41,7 @@ WHY_GROUPS = (
 HOW_COMPARED = (
     "*n of N*: questions that were answered and scored, of those that the data have. A **partial** run (fewer "
     "questions, no answer to some, a type missing, a sample) has an average of other questions, so it stands below and "
-    "has no rank; in the charts its mark is hollow. "
+    "has no rank; in the charts its mark is hollow. In an accuracy what cannot be read is wrong. "
     "*Against the best*: where the answers of both are here, their averages are compared question by question (paired, "
     "clips swapped, p < 0.05 counts as lower; p is corrected for all pairs of the group); otherwise by whether the 95% "
     "intervals of the two averages meet, which misses small differences. **judge?**: the judge gave the allowed scores "
@@ -155,7 +155,7 @@ def _browse_tab(first: Track) -> tuple[Any, ...]:
     with gr.Row():
         kind = gr.Dropdown([("all types", ""), *first.types], value="", label="Type", elem_id="kind", scale=1)
         clip = gr.Dropdown(label="Clip", elem_id="clip", scale=2)
-        words = gr.Textbox(label="Words in question or answer", elem_id="words", max_length=200, scale=2)
+        words = gr.Textbox(label="Words in question, answer or options", elem_id="words", max_length=200, scale=2)
     question = gr.Dropdown(label="Question", elem_id="question")
     listed = gr.Markdown(elem_classes="quiet")
     text = gr.HTML(elem_id="question-text")

@@ -73,11 +73,12 @@ def look(of_track: Track, kind: str) -> tuple[str, str]:
     return LOOKS[(kinds.index(kind) if kind in kinds else len(kinds)) % len(LOOKS)]
 
 
-def published_series(of_track: Track) -> list[Series]:
-    """The track's published rows; those of the table that compares two ways carry their way."""
+def published_series(of_track: Track, config: str = "") -> list[Series]:
+    """The track's published rows of one set of questions; those of the table that compares two ways carry their way."""
     return [
         Series(row.model, row.kind, row.model, row.way, {**row.scores, AVERAGE: row.avg}, {})
         for row in of_track.published
+        if row.config == config
     ]
 
 

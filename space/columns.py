@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -163,13 +164,35 @@ def _seen(line: Line) -> str:
     return ", ".join(filter(None, (result.kind, result.frames)))
 
 
+def _mean(line: Line, name: str) -> float | None:
+    return line.entry.result.extras.get(name, {}).get("all", {}).get("mean")
+
+
+def _extras(names: Sequence[str]) -> list[Column[Line]]:
+    """The figures that need no judge: means over all rows that have them. Those of the letters (always_A, always_B,
+    ...) are one column, in percent, which sorts by the highest."""
+    stems = {name: name.rpartition("_")[0] if re.fullmatch(r".+_[A-J]", name) else name for name in names}
+    grouped: dict[str, list[str]] = {}
+    for name, stem in stems.items():
+        grouped.setdefault(stem, []).append(name)
+    return [_extra(of[0]) if of == [stem] else _by_letter(stem, of) for stem, of in grouped.items()]
+
+
 def _extra(name: str) -> Column[Line]:
-    """A figure that needs no judge: its mean over all rows that have it."""
+    return Column(name.replace("_", " "), "number", 70, lambda line: _mean(line, name))
 
-    def value(line: Line) -> float | None:
-        return line.entry.result.extras.get(name, {}).get("all", {}).get("mean")
 
-    return Column(name.replace("_", " "), "number", 70, value)
+def _by_letter(stem: str, names: Sequence[str]) -> Column[Line]:
+    def known(line: Line) -> list[tuple[str, float]]:
+        return [(name[-1], mean) for name in names if (mean := _mean(line, name)) is not None]
+
+    def highest(line: Line) -> float | None:
+        return max((mean for _, mean in known(line)), default=None)
+
+    def text(line: Line) -> str:
+        return " ".join(f"{letter} {100 * mean:.0f}" for letter, mean in known(line)) or "–"
+
+    return Column(f"{stem.replace('_', ' ')}, %", "number", 150, highest, text)
 
 
 def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
@@ -184,7 +207,7 @@ def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
         Column("Against the best", "text", 150, lambda line: line.standing, below=_remarks),
         *types,
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),
-        *(map(_extra, of_track.extras.names) if of_track.extras else ()),
+        *(_extras(of_track.extras.names) if of_track.extras else ()),
         Column("Date", "text", 80, lambda line: f"{line.entry.moment:%Y-%m-%d}", style="short"),
     )
 
@@ -213,17 +236,23 @@ def published_columns(of_track: Track) -> tuple[Column[Published], ...]:
         *types,
         Column("Kind", "text", 100, lambda row: row.kind, style="short"),
         Column("Asked", "text", 92, lambda row: row.way),
+        Column("Printed in", "text", 130, lambda row: row.source, style="short"),
     )
 
 
 def published(of_track: Track) -> str:
-    """The published rows of a track; of those that compare two ways of asking only the second, whose numbers stand in
-    no other row."""
-    rows = [row for row in of_track.published if not row.way or row.way == of_track.beside[-1]]
-    judges = ", ".join(dict.fromkeys(row.judge for row in rows if row.judge and row.judge != row.source))
-    sources = "; ".join(dict.fromkeys(row.source for row in rows if row.source))
-    title = f"rated by the {judges}" if judges else f"as printed in {sources}" if sources else "as published"
-    return table(published_columns(of_track), rows, title)
+    """The published rows of a track, a table for each set of questions; of those that compare two ways of asking only
+    the second, whose numbers stand in no other row."""
+    tables = []
+    for config in of_track.sets:
+        rows = [row for row in of_track.published if row.config == config]
+        rows = [row for row in rows if not row.way or row.way == of_track.beside[-1]]
+        judges = ", ".join(dict.fromkeys(row.judge for row in rows if row.judge and row.judge != row.source))
+        title = ", ".join(
+            filter(None, (f"config {config}" if config else "", f"rated by the {judges}" if judges else ""))
+        )
+        tables.append(table(published_columns(of_track), rows, title or "as published"))
+    return "".join(tables)
 
 
 # -- what the models answered -----------------------------------------------------------------------------------------
@@ -244,6 +273,6 @@ ANSWERS: tuple[Column[Said], ...] = (
     Column("Model", "text", 110, lambda said: said.model, style="sticks"),
     Column("Answer", "text", 200, lambda said: said.answer, style="prose"),
     Column("Score", "number", 50, lambda said: said.score),
-    Column("Judge's reason", "text", 200, lambda said: said.reason, style="prose"),
+    Column("Reason or reading", "text", 200, lambda said: said.reason, style="prose"),
     Column("Scorer", "text", 160, lambda said: said.scorer, style="prose"),
 )

@@ -69,9 +69,12 @@ class Questions:
         return sorted({row["clip"] for row in self.rows.values()})
 
     def find(self, kind: str | None, clip: str | None, words: str) -> list[tuple[str, str]]:
-        """(text, id) of the questions of this type and clip whose question or answer holds all words."""
+        """(text, id) of the questions of this type and clip whose question, answer or options hold all words."""
         if not self._texts:
-            self._texts = {i: f"{row['question']} {row['answer'] or ''}".casefold() for i, row in self.rows.items()}
+            self._texts = {
+                i: " ".join([row["question"], row["answer"] or "", *(row["choices"] or ())]).casefold()
+                for i, row in self.rows.items()
+            }
         wanted = words[:LONGEST_SEARCH].casefold().split()[:MOST_WORDS]
         return [
             (f"{row['question']} [{row['type']}]" if len(self.track.types) > 1 else row["question"], row["id"])

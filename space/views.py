@@ -18,7 +18,7 @@ from videoqa.benchmark import Track, track, track_of, tracks
 from videoqa.submit import Plan, content_hash, moment, plan, submit
 
 DEMO = str(Path(__file__).parent / "demo")
-PUBLISHED = "published rows"
+PUBLISHED = "published rows"  # followed by the set of questions, where there are several
 SEND = "Open the pull request"
 
 
@@ -82,7 +82,8 @@ class App:
         entries = [entry for group in self.groups(name).values() for entry in group.entries]
         kinds = [kind for kind in of_track.kinds if kind in {entry.result.kind for entry in entries}]
         prompts = sorted({entry.result.prompt for entry in entries})
-        shown = [*groups, *([PUBLISHED] if of_track.published else [])]
+        printed = _printed(of_track)
+        shown = [*groups, *printed]
         questions = self.asked_of(name)
         types = [("all types", ""), *of_track.types]
         return (
@@ -93,7 +94,7 @@ class App:
             self.rank(of_track.name, first, "", [], []),
             self.note(),
             gr.update(value=published(of_track), visible=bool(of_track.published)),
-            gr.update(choices=shown, value=first or (PUBLISHED if of_track.published else None)),
+            gr.update(choices=shown, value=first or next(iter(printed), None)),
             gr.update(choices=types, value="", visible=len(of_track.types) > 1),
             gr.update(choices=questions.clips(), value=None),
         )
@@ -120,12 +121,14 @@ class App:
         """The charts of one group or of the published rows; the first one by question type, or by what else is known of
         the questions (`by`)."""
         of_track = self.track(name)
-        found = None if group == PUBLISHED else self.group(name, group)
-        if found is None and not of_track.published:
+        printed = _printed(of_track)
+        found = None if group in printed else self.group(name, group)
+        if found is None and not printed:
             nothing = gr.update(value=None, visible=False)
             hidden = gr.update(visible=False)
             return nothing, "No results yet.", nothing, hidden, nothing, hidden, hidden
-        series = charts.group_series(found) if found else charts.published_series(of_track)
+        config = printed.get(group or "", next(iter(printed.values()), ""))
+        series = charts.group_series(found) if found else charts.published_series(of_track, config)
         first = series if found else [one for one in series if not one.way]
         more = len(first) - charts.MOST_MODELS
         known = list(of_track.breakdowns) if found and any(e.result.breakdowns for e in found.entries) else []
@@ -284,10 +287,16 @@ def _count(n: int, noun: str) -> str:
 def published(of_track: Track) -> str:
     if not of_track.published:
         return ""
+    several = " Sets of questions differ in difficulty, so each has a table." if len(of_track.sets) > 1 else ""
     return (
-        "<h3>Published rows</h3><p>Numbers as printed in the paper. <b>Not comparable</b> with those above.</p>"
+        f"<h3>Published rows</h3><p>Numbers as printed. <b>Not comparable</b> with those above.{several}</p>"
         + columns.published(of_track)
     )
+
+
+def _printed(of_track: Track) -> dict[str, str]:
+    """{choice: config} of the sets of questions that there are published rows of."""
+    return {f"{PUBLISHED}, config {config}" if config else PUBLISHED: config for config in of_track.sets}
 
 
 def _question(row: dict[str, Any], of_track: Track, named: str) -> str:

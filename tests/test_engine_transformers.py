@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_models import SCORES, Plain, chats, tiny
-from videoqa.engines import Conversation, Reply
+from videoqa.engines import Conversation, Reply, decoding
 from videoqa.engines.chat import revision
 from videoqa.engines.choices import FOLLOWED
 from videoqa.engines.prefixes import plan_groups, shared_length
@@ -90,6 +90,64 @@ def test_ten_is_told_from_one_however_it_is_tokenized(start: str, digits_apart: 
     rows = chats(1, 3)
     for row, one in zip(rows, probabilities(engine, rows, start=start), strict=True):
         assert one == pytest.approx(plain.choices(row, start, 1, 1), abs=FOLLOWED)
+
+
+class Rounding(torch.nn.Module):
+    """A last layer in bfloat16 whose first two logits, 16 and 16 1/64, are one number there."""
+
+    def __init__(self, bias: bool) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(8, 3, bias=bias, dtype=torch.bfloat16)
+        with torch.no_grad():
+            self.head.weight[:] = torch.tensor([[2.0] * 8, [2.0] * 7 + [2 + 1 / 64], [0.5] * 8])
+            if bias:
+                self.head.bias[:] = torch.tensor([0.0, 0.25, 1.0])
+
+    def get_output_embeddings(self) -> Any:
+        return self.head
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_bfloat16_rounds_to_one_number_is_told_apart_in_the_exact_head(
+    bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding, "HEAD_ROWS", 2)  # more parts than one
+    model, hidden = Rounding(bias), torch.ones(1, 8, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        rounded = model.head(hidden)
+        with decoding.exact_head(model):
+            exact = model.head(hidden)
+        assert torch.equal(model.head(hidden), rounded) and rounded.dtype == torch.bfloat16  # as before
+    assert exact.tolist() == [[16.0, 16.265625, 5.0] if bias else [16.0, 16.015625, 4.0]]
+    assert bias or rounded[0, 0] == rounded[0, 1]
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma2", "qwen3_5_text"])
+def test_choices_in_bfloat16_are_of_a_last_layer_in_float32(kind: str) -> None:
+    engine = TransformersEngine(str(tiny(kind)), dtype="bfloat16", batch_size=1, prefix_reuse=False)
+    assert engine.settings["choices"] == "float32 head"
+    rows, hidden = chats(1, 3), []
+    before = texts(engine, rows, max_new_tokens=3)
+    head = engine._model.get_output_embeddings()
+    watch = head.register_forward_pre_hook(lambda module, inputs: hidden.append(inputs[0][:, -1].float()))
+    found = sorted(engine.choice_logprobs(rows, ["lifts", "cup"]), key=lambda pair: pair[0])
+    watch.remove()
+    order = sorted(range(len(rows)), key=lambda row: len(engine._encode([engine._text(rows[row], "")])[0]))
+    for row, last in zip(order, hidden[: len(rows)], strict=True):
+        logits = last @ head.weight.float().T
+        if cap := getattr(engine._model.config, "final_logit_softcapping", None):
+            logits = cap * torch.tanh(logits / cap)
+        probable = logits.log_softmax(-1)[0]
+        ids = {choice: engine._encode([choice])[0] for choice in ("lifts", "cup")}
+        wanted = {choice: float(probable[of[0]]) for choice, of in ids.items() if len(of) == 1}
+        assert wanted, "no choice is a single token"
+        assert {c: (found[row][1].logprobs or {})[c] for c in wanted} == pytest.approx(wanted, abs=1e-5)
+    assert texts(engine, rows, max_new_tokens=3) == before  # what is generated is as ever
+
+
+def test_in_float32_the_exact_head_is_the_models_own() -> None:
+    engine = TransformersEngine(str(tiny()))
+    assert "choices" not in engine.settings and not decoding.rounds(engine._model)
 
 
 def test_sharing_sends_fewer_tokens_through_the_model() -> None:

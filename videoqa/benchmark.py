@@ -46,6 +46,11 @@ class Published:
     config: str = ""  # the questions that it is of; empty: those of every config
     source: str = ""  # where it is printed: "arXiv 2308.09126"
 
+    @property
+    def by(self) -> str:
+        """Who gave the scores, or else where they are printed; empty where neither is known."""
+        return self.judge or self.source
+
 
 @dataclass(frozen=True, slots=True)
 class Extras:
@@ -131,6 +136,11 @@ class Track:
     def columns(self) -> tuple[str, ...]:
         """Of every table: the types and their average; one column where there is one type."""
         return (*self.types, AVERAGE) if len(self.types) > 1 else (AVERAGE,)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The configs that the published rows are of; ("",) where each is of all of them."""
+        return tuple(dict.fromkeys(row.config for row in self.published))
 
     @property
     def kinds(self) -> tuple[str, ...]:

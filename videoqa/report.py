@@ -19,6 +19,7 @@ from videoqa.benchmark import ScorerOptions, track
 from videoqa.comparison import Comparison, compare
 from videoqa.errors import UserError
 from videoqa.folders import command_without_folders, without_folders
+from videoqa.letters import LETTERS
 from videoqa.rating import calibration, scored
 from videoqa.reply import Verdict
 from videoqa.results import Result, describe_judge
@@ -109,8 +110,9 @@ def difference(a: View, b: View, rows: Sequence[Row]) -> Comparison | str:
     # the ground truth was the same and so was its judge, hence one calibration for both
     of_track, key = track(a.result.track), a.result.scorer
     scale = calibration(of_track, key, rows, a.truths)
+    every = of_track.measure.every_row  # then a row without an answer is a wrong one
     try:
-        mine, theirs = scored(rows, a.verdicts), scored(rows, b.verdicts)
+        mine, theirs = (scored(rows, one.verdicts, every_row=every) for one in (a, b))
         return compare(mine, theirs, scale, key=key, types=of_track.types)
     except UserError as error:
         return str(error)
@@ -168,6 +170,8 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
         describe_judge=describe_judge,
         notes=notes(results),
         extras=extras_rows(results),
+        letters=LETTERS,
+        judged=of_track.rubric is not None,
         good_mass=GOOD_MASS,
         mark=MARK,
         samples=samples(views, rows),

@@ -137,7 +137,7 @@ def table(results: Sequence[Result], width: int = 140) -> Any:
             shown.add_row(f"  {title}", *counts)
         shown.add_section()
     for row in main_rows(of_track, results):
-        name = f"{row.model} ({', '.join(filter(None, (row.kind, row.judge)))})"
+        name = f"{row.model} ({', '.join(filter(None, (row.kind, row.by)))})"
         shown.add_row(name, *published_cells(row, of_track.columns), style="dim")
     return shown
 
@@ -252,7 +252,7 @@ def beside(results: Sequence[Result]) -> Any:
         shown.add_row(escape(result.label), *map(_number, summaries), avg, *cells, style="bold")
     for row in of_track.published:
         if row.way:
-            name = f"{row.model} ({', '.join(filter(None, (row.way, row.judge)))})"
+            name = f"{row.model} ({', '.join(filter(None, (row.way, row.by)))})"
             shown.add_row(name, *published_cells(row, (*types, AVERAGE)), style="dim")
     return shown
 

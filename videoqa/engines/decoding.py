@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from videoqa.engines.choices import SEEN, Behind, Choices, Path
 
 NOT_A_NUMBER = "the model gave NaN or infinity instead of probabilities"
+HEAD_ROWS = 16_384  # of the vocabulary that are in float32 at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,48 @@ class Choosing:
     start: str
     temperature: float
     top_p: float
+
+
+def rounds(model: Any) -> bool:
+    """Whether the model's last layer gives logits of few digits, which `exact_head` betters. (A layer that is packed in
+    fewer bits, or that lies elsewhere until it is needed, is left as it is.)"""
+    import torch
+
+    head = model.get_output_embeddings()
+    return (
+        isinstance(head, torch.nn.Linear)
+        and head.weight.dtype in (torch.bfloat16, torch.float16)
+        and head.weight.device.type != "meta"
+    )
+
+
+@contextlib.contextmanager
+def exact_head(model: Any) -> Iterator[None]:
+    """Inside, the model's last layer is computed in float32, from the same weights.
+
+    In bfloat16 a logit of 16 to 32 is rounded to 1/8, so that the best two of five letters are exactly alike in one row
+    of ten, and which is better is lost. What stands before that layer keeps its dtype.
+    """
+    import torch
+
+    if not rounds(model):
+        yield
+        return
+
+    def in_float32(head: Any, inputs: tuple[Any, ...], _: Any) -> Any:
+        hidden = inputs[0].float()
+        bias = head.bias.float().split(HEAD_ROWS) if head.bias is not None else None
+        parts = [
+            torch.nn.functional.linear(hidden, rows.float(), None if bias is None else bias[k])
+            for k, rows in enumerate(head.weight.split(HEAD_ROWS))
+        ]
+        return torch.cat(parts, dim=-1)
+
+    hook = model.get_output_embeddings().register_forward_hook(in_float32)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def unusable(logits: Any) -> Any:

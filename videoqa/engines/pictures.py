@@ -20,6 +20,7 @@ from videoqa.engines.decoding import (
     NOT_A_NUMBER,
     Choosing,
     Decoding,
+    exact_head,
     next_chances,
     pick,
     settled,
@@ -104,7 +105,7 @@ class Vision:
                 for beginning in sorted(choices.steps, key=len):
                     if not choices.followed({b: one[0] for b, one in known.items() if one[0]}, beginning):
                         continue
-                    with torch.inference_mode():
+                    with torch.inference_mode(), exact_head(self.model):
                         longer = _extended(inputs, choices.dropped, beginning)
                         logits = self.model(**longer, logits_to_keep=1).logits[:, -1]
                     known[beginning] = next_chances(logits.float(), choices, beginning, how)

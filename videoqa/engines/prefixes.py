@@ -9,12 +9,15 @@ so that padding changes nothing:
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from videoqa.engines.decoding import exact_head
 
 # How rows may be put together in a model, from the fastest to the plainest. Which one is right for a model is found by
 # videoqa/engines/selfcheck.py.
@@ -68,6 +71,7 @@ class Batch:
     lengths: Any  # (rows,), real tokens so far
     logits: Any  # (rows, vocabulary), float32: what comes next
     new: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    exact: bool = False  # the logits are of a last layer in float32
 
     def keep(self, alive: Sequence[int]) -> None:
         """Go on with these places of the batch only."""
@@ -101,8 +105,11 @@ class Network:
         self._takes = set(inspect.signature(type(self.model).forward).parameters)
         self._cache = next((n for n in ("cache", "past_key_values", "cache_params") if n in self._takes), "cache")
 
-    def batches(self, ids: Sequence[list[int]], rows: Sequence[int], more: int) -> Iterator[Batch]:
-        """Run the prompts `rows` through the model, shared prefixes once; up to `more` tokens are to follow."""
+    def batches(
+        self, ids: Sequence[list[int]], rows: Sequence[int], more: int, *, exact: bool = False
+    ) -> Iterator[Batch]:
+        """Run the prompts `rows` through the model, shared prefixes once; up to `more` tokens are to follow. With
+        `exact` the last layer is computed in float32 (decoding.exact_head)."""
         import torch
 
         chosen = [ids[r] for r in rows]
@@ -123,7 +130,7 @@ class Network:
                 which = torch.tensor([k for k, _ in part], device=self.model.device)
                 rest = [chosen[r][taken[k].length :] for k, r in part]
                 with torch.inference_mode():  # not around the yield: the caller may be training a model
-                    batch = self._continue(_select(cache, which), prefix_mask[which], rest)
+                    batch = self._continue(_select(cache, which), prefix_mask[which], rest, exact)
                 batch.rows = [rows[r] for _, r in part]
                 yield batch
 
@@ -132,7 +139,7 @@ class Network:
         import torch
 
         batch.mask = torch.cat([batch.mask, torch.ones_like(batch.mask[:, :1])], dim=1)
-        out = self._forward(tokens[:, None], batch.mask, batch.lengths[:, None], batch.cache, first=False)
+        out = self._forward(tokens[:, None], batch.mask, batch.lengths[:, None], batch.cache, batch.exact, first=False)
         batch.cache, batch.lengths = out[self._cache], batch.lengths + 1
         batch.logits = out.logits[:, -1].float()
 
@@ -157,14 +164,14 @@ class Network:
             self._forward(ids, mask, (mask.cumsum(1) - 1).clamp(min=0), cache)
         return cache, mask
 
-    def _continue(self, cache: Any, prefix_mask: Any, rest: list[list[int]]) -> Batch:
+    def _continue(self, cache: Any, prefix_mask: Any, rest: list[list[int]], exact: bool) -> Batch:
         import torch
 
         ids, rest_mask = self._pad(rest)
         mask = torch.cat([prefix_mask, rest_mask], dim=1)
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, prefix_mask.shape[1] :]
-        out = self._forward(ids, mask, positions, cache)
-        return Batch([], out[self._cache], mask, mask.sum(1), out.logits[:, -1].float())
+        out = self._forward(ids, mask, positions, cache, exact)
+        return Batch([], out[self._cache], mask, mask.sum(1), out.logits[:, -1].float(), exact=exact)
 
     def _pad(self, rows: list[list[int]]) -> tuple[Any, Any]:
         """Left-padded ids and their mask, both (rows, longest rounded up): on a CPU every new shape in bfloat16 keeps
@@ -178,7 +185,9 @@ class Network:
         mask = torch.tensor([[0] * (width - len(r)) + [1] * len(r) for r in rows], dtype=torch.long)
         return ids.to(self.model.device), mask.to(self.model.device)
 
-    def _forward(self, ids: Any, mask: Any, positions: Any, cache: Any, first: bool = True) -> Any:
+    def _forward(
+        self, ids: Any, mask: Any, positions: Any, cache: Any, exact: bool = False, *, first: bool = True
+    ) -> Any:
         """One pass over `ids` behind what is in the cache; the logits of the last place at least."""
         inputs: dict[str, Any] = {"attention_mask": mask, "position_ids": positions, self._cache: cache}
         if self.packing == "single rows":
@@ -190,7 +199,9 @@ class Network:
             )
             ids = inputs.pop("input_ids")
         inputs |= {"use_cache": True, "logits_to_keep": 1} if first else {"use_cache": True}
-        return self.model(input_ids=ids, **{name: value for name, value in inputs.items() if name in self._takes})
+        inputs = {name: value for name, value in inputs.items() if name in self._takes}
+        with exact_head(self.model) if exact else contextlib.nullcontext():
+            return self.model(input_ids=ids, **inputs)
 
 
 def _window(config: Any, kinds: set[str]) -> float:

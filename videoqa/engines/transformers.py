@@ -2,7 +2,8 @@
 
 What makes it fast is that rows of one clip share most of their prompt (videoqa/engines/prefixes.py). In float32 this
 differs from one row at a time by about 1e-4 in the logits; in bfloat16 by up to about 1, which can flip a token:
-`settings` says which was used. Whether an architecture can be run like this is tried when it is loaded
+`settings` says which was used. The last layer, which decides between choices, is computed in float32 for them
+(decoding.exact_head). Whether an architecture can be run like this is tried when it is loaded
 (videoqa/engines/selfcheck.py).
 
 Conversations that hold pictures go another way: videoqa/engines/pictures.py.
@@ -27,6 +28,7 @@ from videoqa.engines.decoding import (
     Decoding,
     next_chances,
     pick,
+    rounds,
     settled,
     unusable,
 )
@@ -114,6 +116,8 @@ class TransformersEngine:
         self._control = control_tokens(self._tokenizer)
         self.name = model
         self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model)}
+        if rounds(self._model):
+            self.settings["choices"] = "float32 head"  # numbers of choice_logprobs differ from those without
 
     # -- text to ids ------------------------------------------------------------------------------------------------
 
@@ -261,7 +265,7 @@ class TransformersEngine:
                 alike[text[-TAIL:]].append(row)
         for tail, rows in alike.items():
             choices = self._split(tail, how.choices)
-            for batch in self._network.batches(ids, rows, choices.longest):
+            for batch in self._network.batches(ids, rows, choices.longest, exact=True):
                 with torch.inference_mode():
                     weighed = self._walk(batch, choices, how)
                 for row, logprobs in zip(batch.rows, weighed, strict=True):

@@ -12,7 +12,7 @@ LONG_VIVIT = "arXiv 2312.07395"
 
 
 def _row(model: str, kind: str, accuracy: float, config: str, source: str) -> Published:
-    return Published(model, kind, {TYPE: accuracy}, accuracy, judge=source, config=config, source=source)
+    return Published(model, kind, {TYPE: accuracy}, accuracy, config=config, source=source)
 
 
 PUBLISHED = (
