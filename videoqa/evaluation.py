@@ -13,7 +13,7 @@ import contextlib
 import html
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,13 +22,15 @@ from tqdm import tqdm
 
 from videoqa import engines, results, tables
 from videoqa import frames as framing
-from videoqa.asked import Asked, about, check_scorer, order_of
+from videoqa.answering import answer_rows
+from videoqa.asked import Asked, about, check_scorer, experts_of, order_of
 from videoqa.benchmark import ScorerOptions
 from videoqa.engines import Engine
+from videoqa.engines.settings import Settings, set_to
 from videoqa.errors import UserError
 from videoqa.files import write_json
 from videoqa.judge import Judge
-from videoqa.runs import NOT_ASKED, Run, answer_rows, judge_rows, opened_data, result, rows_of
+from videoqa.runs import NOT_ASKED, Run, judge_rows, opened_data, result, rows_of
 from videoqa.store import VerdictStore, default_store
 
 if TYPE_CHECKING:
@@ -121,11 +123,20 @@ def evaluate(
     name: str = "",
     videos: str | Path | None = None,
     frames: str = str(framing.DEFAULT),
+    expert: Sequence[str] = (),
+    without: str | None = None,
     protocol: str | None = None,
     circular: bool = False,
     shuffle: int | None = None,
     captions: str | Path | None = None,
     max_new_tokens: int | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    system: str = "",
+    stop: Sequence[str] = (),
+    repeats: int | None = None,
+    match: Model | None = None,
     rubric: str = "ours",
     mode: str | None = None,
     sampling: str = "greedy",
@@ -145,33 +156,48 @@ def evaluate(
     mended, before a model is loaded where that can be known.
     """
     track, place = opened_data(benchmark, None if data is None else str(data))
+    settings = Settings(temperature, top_p, seed, system, tuple(stop))
+    if repeats is not None and repeats > 1 and not temperature:
+        raise UserError("repeats: greedy answers are all alike; give a temperature")
     how = ScorerOptions(rubric, mode, sampling, reading)
-    check_scorer(track, None if judge is None else "judge", how)
-    for spec in (model, judge):
+    check_scorer(track, None if judge is None else "judge", how, 0, None if match is None else "match")
+    rater = judge if judge is not None else match
+    for spec in (model, rater):
         if isinstance(spec, str):
             engines.check_engine(spec)
     order = order_of(circular, shuffle)
     asked = Asked.of(
         track,
-        about(track, place, config, limit, order, None if captions is None else Path(captions)),
+        about(
+            track,
+            place,
+            config,
+            limit,
+            order,
+            None if captions is None else Path(captions),
+            repeats=repeats,
+        ),
         prompt,
         protocol=protocol,
         max_new_tokens=max_new_tokens,
         videos=None if videos is None else Path(videos),
         frames=frames,
+        experts=experts_of(track, prompt, list(expert), without),
     )
     folder = Path(tempfile.mkdtemp(prefix="easg-bench-")) if out is None else Path(out)
     asked.check_place(folder)
     local: dict[str, Any] = {"batch_size": batch_size, "dtype": dtype, "device": device}
     with contextlib.ExitStack() as stack:
-        engine = engine_of(model, stack, name, **local)
+        engine = set_to(engine_of(model, stack, name, **local), settings)
         rows, run = asked.begin(engine, folder)
         stack.enter_context(run.alone())
-        for _ in tqdm(answer_rows(engine, rows, run, asked.videos), desc="answers", disable=not progress):
+        for _ in tqdm(
+            answer_rows(engine, rows, run, asked.videos, asked.agent(run)), desc="answers", disable=not progress
+        ):
             pass
-        if judge is not None and judge is not model:
-            engine = engine_of(judge, stack, "", **local)
-        scorer = track.scorer(engine if judge is not None else None, how)
+        if rater is not None and (rater is not model or settings.told):
+            engine = engine_of(rater, stack, "", **local)
+        scorer = track.scorer(engine if rater is not None else None, how)
         known = {key: line["prediction"] for key, line in run.answers().items() if line["error"] is None}
         kept = VerdictStore(store or default_store(), scorer.key) if isinstance(scorer, Judge) else None
         for _ in tqdm(judge_rows(scorer, rows, known, run, kept), desc="verdicts", disable=not progress):

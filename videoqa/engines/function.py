@@ -22,6 +22,7 @@ class FunctionEngine:
     """`function` gets at most `batch_size` conversations at a time; a reply of None is the row's error."""
 
     can_choose = False
+    can_follow = False
     can_force = False
 
     def __init__(self, function: Function, name: str = "", batch_size: int = 8) -> None:

@@ -20,7 +20,9 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply, model_place
-from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render, revision
+from videoqa.engines.chat import chat_template as read_template
+from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render
+from videoqa.engines.chat import revision as revision_of
 from videoqa.engines.choices import TAIL, Behind, Choices
 from videoqa.engines.choices import Path as Ids
 from videoqa.engines.decoding import (
@@ -36,6 +38,7 @@ from videoqa.engines.pictures import Vision
 from videoqa.engines.prefixes import Batch, Network
 from videoqa.engines.selfcheck import TEXT, settle
 from videoqa.errors import UserError
+from videoqa.files import short_hash
 
 SAMPLED = 256  # values of each weight that tell two states of a model apart
 
@@ -71,11 +74,15 @@ def borrowed(model: Any) -> Iterator[None]:
 class TransformersEngine:
     """`model` is a folder or a Hub id. `dtype`: "auto" (float32 on CPU, bfloat16 on GPU), "float32", "bfloat16" or
     "float16". `device`: "auto", "cpu", "cuda", ... `prefix_reuse=False` is for measuring what reuse brings. `packing`
-    says how rows are put together in this model (videoqa/engines/selfcheck.py).
+    says how rows are put together in this model (videoqa/engines/selfcheck.py). `revision` is a commit, tag or branch
+    of a Hub id, `chat_template` a file; with `thinking` the model thinks first, where its template knows the switch.
     """
 
     _model: Any
     _processor: Any = None  # of a model that was loaded elsewhere
+    _template: str | None = None  # another chat template than the model's own
+    _revision: str | None = None
+    thinking = False
     can_choose = True
     can_follow = True
     can_force = True
@@ -88,6 +95,9 @@ class TransformersEngine:
         device: str = "auto",
         batch_size: int = 8,
         prefix_reuse: bool = True,
+        revision: str | None = None,
+        chat_template: str | None = None,
+        thinking: bool = False,
     ) -> None:
         import torch
         from safetensors import SafetensorError
@@ -110,10 +120,19 @@ class TransformersEngine:
         if gpu and device == "auto" and find_spec("accelerate") is None:
             raise ModuleNotFoundError("No module named 'accelerate'", name="accelerate")  # spreads a model over GPUs
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
-            config = AutoConfig.from_pretrained(model)
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(model, revision=revision)
+            config = AutoConfig.from_pretrained(model, revision=revision)
         except (OSError, ValueError) as error:
             raise FileNotFoundError(f"the model {model!r} cannot be loaded: {error}") from error
+        told: dict[str, Any] = {"dtype": dtype, "revision": revision_of(model, revision)}
+        self._revision = revision
+        if chat_template is not None:
+            self._tokenizer.chat_template = self._template = read_template(chat_template)
+            told["chat_template"] = short_hash(self._template)
+        if thinking:
+            told["thinking"] = True
+            # what comes first is a thought, not the choice or the score
+            self.thinking, self.can_choose, self.can_force = True, False, False
         if not self._tokenizer.chat_template:
             raise UserError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
         try:
@@ -121,6 +140,7 @@ class TransformersEngine:
             kind = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
             self._model = kind.from_pretrained(
                 model,
+                revision=revision,
                 dtype=getattr(torch, dtype),
                 device_map="auto" if gpu and device == "auto" else None,
             )
@@ -131,7 +151,7 @@ class TransformersEngine:
                 self._model = self._model.to(torch.device(device))
             except (RuntimeError, AssertionError) as error:
                 raise UserError(f"device {device!r}: {error}") from error
-        self._begin(model, {"dtype": dtype, "revision": revision(model)}, batch_size, prefix_reuse)
+        self._begin(model, told, batch_size, prefix_reuse)
 
     @classmethod
     def loaded(cls, model: Any, tokenizer: Any, name: str = "", batch_size: int = 8) -> Self:
@@ -174,7 +194,7 @@ class TransformersEngine:
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def _text(self, conversation: Conversation, start: str) -> str:
-        return render(self._tokenizer, conversation, start, self._control)
+        return render(self._tokenizer, conversation, start, self._control, self.thinking)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return self._tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -239,8 +259,10 @@ class TransformersEngine:
         if self._vision is None:
             from transformers import AutoProcessor
 
-            processor = self._processor or AutoProcessor.from_pretrained(self.name)
+            processor = self._processor or AutoProcessor.from_pretrained(self.name, revision=self._revision)
             processor.tokenizer.padding_side = "left"
+            if self._template is not None:
+                processor.chat_template = self._template
             self._vision = Vision(
                 self._model,
                 processor,
@@ -249,6 +271,7 @@ class TransformersEngine:
                 self._control,
                 self._ends,
                 self._network.batch_size,
+                self.thinking,
             )
         return self._vision
 
