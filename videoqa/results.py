@@ -237,12 +237,10 @@ class Result(_Part):
     @property
     def set_values(self) -> tuple[str, ...]:
         """What was set for the model beside what every run sets, as short texts: "temperature 0.7", "system 1a2b3c"."""
-        hashed = {
-            name: short_hash(json.dumps(self.settings[name]))[:6]
-            for name in ("system", "stop")
-            if name in self.settings
-        }
-        shown = {**self.settings, **hashed}
+        shown: dict[str, Any] = dict(self.settings)
+        for name in ("system", "stop"):  # long texts by their hash
+            if name in shown:
+                shown[name] = short_hash(json.dumps(shown[name]))[:6]
         return tuple(f"{name} {str(shown[name])[:20]}" for name in SET if name in shown)
 
     @property

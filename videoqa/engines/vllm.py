@@ -90,7 +90,7 @@ class VllmEngine:
             ]
             loaded = {start.result() for start in starts}.pop()
         self.name = model
-        self.settings = {"engine": "vllm", "dtype": loaded, "revision": revision_of(model, revision)}
+        self.settings: dict[str, Any] = {"engine": "vllm", "dtype": loaded, "revision": revision_of(model, revision)}
         if template is not None:
             self.settings["chat_template"] = short_hash(template)
         if thinking:
