@@ -50,7 +50,9 @@ class Card:
         """
         paths = files.get(example or first or "default") or next(iter(files.values()))
         path = paths if isinstance(paths, str) else paths[0]
-        licence = {"license_name": self.licence[0], "license_link": self.licence[1]} if self.licence else {}
+        licence: dict[str, Any] = (
+            {"license_name": self.licence[0], "license_link": self.licence[1]} if self.licence else {}
+        )
         front = DatasetCardData(
             pretty_name=self.name,
             language="en",

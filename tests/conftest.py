@@ -166,11 +166,12 @@ def judged(demo_data: Path, tmp_path: Path) -> Callable[..., Path]:
     a question, `rate` the probabilities of the scores for an answer."""
     import easg_bench
     from tests.scripted import Scripted
+    from videoqa.answering import answer_rows
     from videoqa.benchmarks.easg.rubrics import OURS
     from videoqa.files import write_json
     from videoqa.judge import Judge
     from videoqa.rows import revision
-    from videoqa.runs import Run, answer_rows, judge_rows, result
+    from videoqa.runs import Run, judge_rows, result
 
     def make(
         name: str = "org/model",

@@ -18,6 +18,7 @@ from tests.test_judge_check import OURS, ROWS, probes
 from tests.test_results import lighteval, text
 from tests.test_results import result as a_result
 from videoqa import judge_check, rating, report, results, tables
+from videoqa.answering import answer_rows
 from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.files import write_json
@@ -27,7 +28,7 @@ from videoqa.judge import Judge
 from videoqa.measures import ACCURACY
 from videoqa.reply import Verdict
 from videoqa.results import MAX_BYTES, Result, parse, read
-from videoqa.runs import Run, answer_rows, judge_rows, merge_runs, opened_data, rows_of
+from videoqa.runs import Run, judge_rows, merge_runs, opened_data, rows_of
 from videoqa.scores import Calibration, Scored
 
 Make = Callable[..., Path]

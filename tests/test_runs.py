@@ -25,13 +25,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import Scripted
 
+from videoqa.answering import answer_rows
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.files import Lines, whole, write_json, write_text
 from videoqa.judge import Judge
 from videoqa.reply import Verdict
 from videoqa.rows import revision, sample
-from videoqa.runs import Run, RunMismatch, answer_rows, judge_rows, result
+from videoqa.runs import Run, RunMismatch, judge_rows, result
 from videoqa.scorer import Item
 from videoqa.store import VerdictStore, line_of, prompt_hash, rate_once, verdict_of
 
@@ -468,7 +469,8 @@ from scripted import Scripted
 from test_runs_data import ROWS, CONFIG
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.judge import Judge
-from videoqa.runs import Run, answer_rows, judge_rows
+from videoqa.answering import answer_rows
+from videoqa.runs import Run, judge_rows
 from videoqa.store import VerdictStore
 
 folder = sys.argv[1]

@@ -19,6 +19,7 @@ from videoqa import frames as framing
 from videoqa.asking import Asker, Way
 from videoqa.benchmark import ScorerOptions, Track
 from videoqa.choices import CIRCULAR
+from videoqa.choosing import GENERATION
 from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.judge import Judge
@@ -64,6 +65,10 @@ class Asked:
         prompt = prompt or track.way
         way = track.asked(prompt)
         policy = _policy(track, prompt, frames, videos)
+        if about.get("repeats") and way.protocols:
+            if protocol not in (None, GENERATION):
+                raise UserError(f"--protocol {protocol}: is the same at every repeat; use generation")
+            protocol = GENERATION
         way.check_protocol(protocol)
         if "captions" in about and not way.captions:
             showing = ", ".join(name for name, one in track.ways.items() if one.captions) or "no prompt"
@@ -133,6 +138,7 @@ def about(
     order: str | None = None,
     captions: Path | None = None,
     stop_early: bool = False,
+    repeats: int | None = None,
 ) -> dict[str, Any]:
     """Which rows are asked, as a run's config says it."""
     said: dict[str, Any] = {"data": data, "config": config or track.configs[0], "limit": limit}
@@ -146,6 +152,8 @@ def about(
         said["stop_early"] = True
     if captions is not None:
         said["captions"] = str(captions.resolve())
+    if repeats is not None and repeats != 1:
+        said["repeats"] = repeats
     return said
 
 

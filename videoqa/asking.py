@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,12 @@ class Answer:
     probabilities: tuple[float, ...] | None = None  # of the options, where the model was asked for them
     mass: float | None = None  # the probability of all of these answers together
     conversation: Conversation = ()  # the whole of it, frames as in `shown`
+    prompt_tokens: int = 0  # read and written in all turns, as the engine or its server counts them; 0: not told
+    new_tokens: int = 0
+
+    def after(self, prompt_tokens: int, new_tokens: int) -> Answer:
+        """The answer with what turns before it cost."""
+        return replace(self, prompt_tokens=self.prompt_tokens + prompt_tokens, new_tokens=self.new_tokens + new_tokens)
 
 
 Asker = Callable[[Engine, Sequence[Row], int, Videos | None], Iterator[tuple[int, Answer]]]
@@ -218,6 +224,8 @@ def answer_of(
         shown=shown.names if shown else [],
         warning=shown.warning if shown else None,
         conversation=_told(conversation, iter(shown.names if shown else ())),
+        prompt_tokens=reply.prompt_tokens,
+        new_tokens=reply.new_tokens,
     )
 
 

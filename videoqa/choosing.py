@@ -48,6 +48,7 @@ class _Pending:
     shown: Shown | None
     begun: Conversation = ()
     reasoning: str | None = None
+    spent: tuple[int, int] = (0, 0)  # tokens read and written before the turn that is answered with a letter
 
     def turn(self, instruction: str, text: str) -> Conversation:
         """The conversation that ends with this text; the frames stand in its first turn."""
@@ -102,7 +103,9 @@ def _turns(wording: Wording, protocol: str) -> Turns:
                 again[index] = answer
             else:
                 yield index, answer
-        for index, answer in _by_generation(engine, {i: pending[i] for i in again}, wording, max_new_tokens):
+        spent = {i: (answer.prompt_tokens, answer.new_tokens) for i, answer in again.items()}
+        asked = {i: replace(pending[i], spent=spent[i]) for i in again}
+        for index, answer in _by_generation(engine, asked, wording, max_new_tokens):
             yield index, replace(answer, probabilities=again[index].probabilities, mass=again[index].mass)
 
     return turns
@@ -124,7 +127,8 @@ def _reasoned(
             continue
         thoughts = reply.text.strip()
         so_far: Conversation = [*conversations[k], {"role": "assistant", "content": thoughts or "-"}]
-        begun[at[k]] = replace(one, begun=so_far, reasoning=thoughts)
+        spent = (reply.prompt_tokens, reply.new_tokens)
+        begun[at[k]] = replace(one, begun=so_far, reasoning=thoughts, spent=spent)
     return {i: begun[i] for i in at if i in begun}, failed
 
 
@@ -139,7 +143,7 @@ def _by_generation(
     conversations = [_last(wording, pending[i]) for i in at]
     for k, reply in engine.generate(conversations, max_new_tokens=max_new_tokens) if at else ():
         one = pending[at[k]]
-        yield at[k], replace(answer_of(reply, conversations[k], one.shown), reasoning=one.reasoning)
+        yield at[k], replace(answer_of(reply, conversations[k], one.shown), reasoning=one.reasoning).after(*one.spent)
 
 
 def _by_likelihood(engine: Engine, pending: Mapping[int, _Pending], wording: Wording) -> Iterator[tuple[int, Answer]]:
@@ -150,7 +154,7 @@ def _by_likelihood(engine: Engine, pending: Mapping[int, _Pending], wording: Wor
         conversations = [_last(wording, pending[i]) for i in at]
         for k, outcome in engine.choice_logprobs(conversations, LETTERS[:count]):
             one = pending[at[k]]
-            base = _base(one, conversations[k])
+            base = _base(one, conversations[k]).after(outcome.prompt_tokens, 0)
             if outcome.logprobs is None:
                 yield at[k], replace(base, error=outcome.error)
                 continue
@@ -170,8 +174,10 @@ def _by_yes(engine: Engine, pending: Mapping[int, _Pending], wording: Wording) -
     ]
     answers: dict[int, dict[int, tuple[float, float]]] = {index: {} for index in pending}
     failed: dict[int, str] = {}
+    read: dict[int, int] = dict.fromkeys(pending, 0)  # tokens of the prompts of all options
     for k, outcome in engine.choice_logprobs(conversations, ("Yes", "No")) if each else ():
         index, option = each[k]
+        read[index] += outcome.prompt_tokens
         if outcome.logprobs is None:
             failed[index] = outcome.error or "no probabilities"
             continue
@@ -179,7 +185,7 @@ def _by_yes(engine: Engine, pending: Mapping[int, _Pending], wording: Wording) -
         answers[index][option] = (yes / (yes + no) if yes + no else 0.5, yes + no)
     first = {index: k for k, (index, option) in enumerate(each) if option == 0}
     for index, by_option in answers.items():
-        base = _base(pending[index], conversations[first[index]])
+        base = _base(pending[index], conversations[first[index]]).after(read[index], 0)
         if index in failed:
             yield index, replace(base, error=failed[index])
             continue
@@ -193,7 +199,7 @@ def _base(one: _Pending, conversation: Conversation) -> Answer:
     """The answer but for what the model says."""
     from videoqa.engines import Reply
 
-    return replace(answer_of(Reply(None), conversation, one.shown), reasoning=one.reasoning)
+    return replace(answer_of(Reply(None), conversation, one.shown), reasoning=one.reasoning).after(*one.spent)
 
 
 def _most(shares: Sequence[float], choices: Sequence[str]) -> str:

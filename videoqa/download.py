@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from tqdm import tqdm
-
 from videoqa.errors import UserError
 from videoqa.files import write_json
+from videoqa.progress import bar as tqdm
 
 if TYPE_CHECKING:
     import httpx

@@ -154,3 +154,16 @@ def whole(out: Path) -> Iterator[Path]:
         fresh.replace(out)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that is a mapping. Raises UserError where it is none."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: names with values are needed, not a {type(found).__name__}")
+    return found

@@ -31,6 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from videoqa.benchmark import AVERAGE, track
 from videoqa.characters import first_unseen
 from videoqa.errors import UserError
+from videoqa.files import short_hash
 from videoqa.folders import without_folders
 
 FORMAT = 2
@@ -46,6 +47,7 @@ def _visible(text: str) -> str:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_visible)]
+SET = ("temperature", "top_p", "seed", "thinking", "chat_template", "system", "stop", "repeats")
 LONGEST = 2_000  # characters of a path, a list of frames, a command
 Text = Annotated[str, StringConstraints(max_length=LONGEST), AfterValidator(_visible)]
 Short = Annotated[str, StringConstraints(max_length=100), AfterValidator(_visible)]
@@ -127,6 +129,15 @@ class Calibration(_Part):
     n: Count
 
 
+class Usage(_Part):
+    """What the answers cost, of the rows that say it; tokens as the engine or its server counts them."""
+
+    rows: Count  # with tokens or seconds
+    prompt_tokens: Annotated[int, Field(ge=0, le=10**13)]
+    new_tokens: Annotated[int, Field(ge=0, le=10**13)]
+    seconds: Annotated[float, Field(ge=0, le=1e9)]  # from one answer to the next, added up
+
+
 class Result(_Part):
     """A result file."""
 
@@ -140,6 +151,7 @@ class Result(_Part):
     protocol: Name | None = None  # multiple choice: what was read off the model (likelihood, generation, yes)
     # an agent's experts and their models; None: this one was left out
     experts: Annotated[dict[Short, Text | None], Field(max_length=20)] | None = None
+    settings: Annotated[dict[Short, Any], Field(max_length=50), AfterValidator(_reckonable)] = {}  # of the model
     order: Name | None = None  # multiple choice: how the options were rearranged (circular, shuffle:7)
     data: Data
     scorer: Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]  # its key
@@ -152,6 +164,7 @@ class Result(_Part):
     refusals: Count = 0  # answers that the server says are refusals
     cut: Count = 0  # answers that ended at the longest length
     video_errors: Count = 0  # of them, those whose video cannot be used
+    usage: Usage | None = None
     withheld: Count = 0  # questions whose right answer is not public: in no count above
     skipped: Count = 0  # multiple choice: rows that were not asked, since another arrangement had lost their question
     unmatched: Count = 0  # multiple choice: replies that name no option, so that an engine was asked what they mean
@@ -212,13 +225,23 @@ class Result(_Part):
     def label(self) -> str:
         """How a run is called in tables: "SmolLM2-135M-Instruct (blind)", "Qwen2.5-VL-7B (frames, uniform:8)"."""
         frames = self.frames if len(self.frames or "") <= 30 else f"{(self.frames or '')[:27]}..."
-        return f"{self.name} ({', '.join(filter(None, (self.asking, frames, self.protocol, self.order)))})"
+        of_run = (self.asking, frames, self.protocol, self.order, *self.set_values)
+        return f"{self.name} ({', '.join(filter(None, of_run))})"
 
     @property
     def asking(self) -> str:
         """The prompt, with what an agent had to do without: "retriever without speech-text"."""
         missing = [name for name, model in (self.experts or {}).items() if model is None]
         return f"{self.prompt} without {' and '.join(missing)}" if missing else self.prompt
+
+    @property
+    def set_values(self) -> tuple[str, ...]:
+        """What was set for the model beside what every run sets, as short texts: "temperature 0.7", "system 1a2b3c"."""
+        shown: dict[str, Any] = dict(self.settings)
+        for name in ("system", "stop"):  # long texts by their hash
+            if name in shown:
+                shown[name] = short_hash(json.dumps(shown[name]))[:6]
+        return tuple(f"{name} {str(shown[name])[:20]}" for name in SET if name in shown)
 
     @property
     def gaps(self) -> tuple[str, ...]:

@@ -25,29 +25,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from videoqa import results, steps
-from videoqa.asking import VIDEO_ERROR, Answer, Asker
+from videoqa import repeats, results, steps
+from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import Track, track, track_of
 from videoqa.captions import with_captions
 from videoqa.choices import rearranged
-from videoqa.engines import Engine
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
 from videoqa.judge import MIN_MASS
-from videoqa.letters import Letters
-from videoqa.rating import Of, arrangements, breakdowns, is_withheld, item_of, rate, summarize
+from videoqa.rating import Of, arrangements, breakdowns, is_withheld, rate, summarize
+from videoqa.repeats import repeated
 from videoqa.reply import STATUSES, Verdict
 from videoqa.rows import Row, clips_revision, questions, revision, sample, shard
 from videoqa.scorer import Scorer
 from videoqa.scores import Scored, each_once
 from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
-from videoqa.videos import Videos
+from videoqa.usage import usage_of
 
 NOT_ASKED: Mapping[str, Any] = {"error": "not asked"}
 SKIPPED = Verdict(0.0, "skipped", "its question was lost already")
 ANSWER_KINDS = {
     **{"id": str, "prediction": str | None, "error": str | None, "located": str, "reasoning": str},
     **{"probabilities": list | None, "mass": float | int | None},
+    **{"prompt_tokens": int, "new_tokens": int, "seconds": float | int},
 }
 
 
@@ -118,7 +118,8 @@ class Run:
 
 
 def check_place(folder: Path, known: Mapping[str, Any]) -> None:
-    """Raise RunMismatch where a run with these parts of its config cannot be begun or gone on with in this folder."""
+    """Raise RunMismatch (NotADirectoryError for a file) where a run with these parts of its config cannot be begun or
+    gone on with in this folder."""
     path = folder / "config.json"
     kept = _run_config(path) if path.exists() else None
     _check_place(folder, kept and {key: value for key, value in kept.items() if key in known}, known)
@@ -127,7 +128,7 @@ def check_place(folder: Path, known: Mapping[str, Any]) -> None:
 def _check_place(folder: Path, kept: Mapping[str, Any] | None, config: Mapping[str, Any]) -> None:
     if kept is None:
         if folder.exists() and not folder.is_dir():
-            raise RunMismatch(f"{folder} is a file: give another --out")
+            raise NotADirectoryError(f"{folder} is a file: give another --out")
         if folder.exists() and any(not path.name.startswith(".") for path in folder.iterdir()):
             raise RunMismatch(f"{folder} holds something else than a run: give another --out")
     elif difference := _difference(kept, config):
@@ -147,16 +148,13 @@ def _difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def _run_config(path: Path) -> dict[str, Any]:
     """What a run's config.json holds; many other folders have a file of this name."""
     config = record_in(path.read_bytes())
-    kinds: dict[str, Any] = {
-        **dict.fromkeys(("data", "revision", "model", "prompt"), str),
-        "config": str,
-        "limit": int | None,
-    }
+    kinds: dict[str, Any] = {**dict.fromkeys(("data", "revision", "model", "prompt"), str), "config": str}
     if config is None or not {"data", "revision", "model", "prompt"} <= set(config):
         raise RunMismatch(f"{path.parent} holds something else than a run: its config.json is not a run's")
     if config.get("format", 1) != 1:
         raise RunMismatch(f"{path} was written by a newer easg-bench (format {config['format']}): update")
     kinds["experts"] = dict | None
+    kinds |= dict.fromkeys(("limit", "repeats"), int | None)
     kinds |= dict.fromkeys(("protocol", "order", "captions", "shard", "clips"), str | None)
     for key, kind in (kinds | {"rows": int}).items():
         if key in config and not isinstance(config[key], kind):
@@ -183,55 +181,6 @@ def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
                 if json.dumps(line, sort_keys=True) not in have:
                     getattr(merged, lines).append(line)
     return merged
-
-
-def answer_rows(
-    engine: Engine, rows: Sequence[Row], run: Run, videos: Videos | None = None, asker: Asker | None = None
-) -> Iterator[dict[str, Any]]:
-    """Ask the model what the run lacks; every answer is on disk when its line comes out here. A row that failed has
-    prediction None and its error, and is asked again the next time. `asker`: an agent that was opened (Way.agent)."""
-    known = run.answers()
-    todo = [row for row in rows if known.get(row["id"], NOT_ASKED)["error"] is not None]
-    way = run.track.asked(run.config["prompt"])
-    ask = asker or way.protocols.get(run.config.get("protocol") or "", way.ask)
-    for part in _by_pass(todo) if run.config.get("stop_early") else [todo]:
-        lost = lost_groups(rows, run.answers()) if run.config.get("stop_early") else set()
-        asked = [row for row in part if row.get("group") not in lost]
-        for row in part:
-            if row.get("group") in lost:
-                yield _kept(run, {"id": row["id"], "prediction": None, "error": None, "skipped": True})
-        for index, answer in ask(engine, asked, run.config["max_new_tokens"], videos):
-            yield _kept(run, _answer_line(asked[index], answer))
-
-
-def _kept(run: Run, line: dict[str, Any]) -> dict[str, Any]:
-    run.answers_file.append(line)
-    return line
-
-
-def _answer_line(row: Row, answer: Answer) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": row["id"], "prediction": answer.text, "error": answer.error}
-    line["finished"] = answer.finished
-    extra: dict[str, Any] = {"located": answer.located, "frames": answer.shown or None, "warning": answer.warning}
-    extra["refusal"] = answer.refusal or None
-    extra |= {"reasoning": answer.reasoning, "probabilities": answer.probabilities, "mass": answer.mass}
-    return line | {name: value for name, value in extra.items() if value is not None}
-
-
-def _by_pass(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows by how their options are moved round, the order of the data first: each pass asks a question once."""
-    passes: dict[int, list[Row]] = {}
-    for row in rows:
-        passes.setdefault((row.get("order") or [0])[0], []).append(row)
-    return [passes[shift] for shift in sorted(passes)]
-
-
-def lost_groups(rows: Sequence[Row], answers: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The groups of which a reply chooses a wrong option. A reply that names none may yet be matched to one, so it
-    loses nothing here."""
-    there = [row for row in rows if row.get("group") and answers.get(row["id"], NOT_ASKED).get("prediction")]
-    verdicts = Letters().rate([item_of(row, answers[row["id"]]["prediction"]) for row in there])
-    return {there[index]["group"] for index, verdict in verdicts if verdict.score == 0 and verdict.status == "ok"}
 
 
 def judge_rows(
@@ -291,6 +240,10 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
     skipped = sum(v.status == "skipped" for v in given.values())
     answered = {name: line for name, line in answers.items() if line["error"] is None}
     extras = of_track.extras.summary(rows, answered) if of_track.extras and not skipped else {}
+
+    def one_pass(of: Sequence[Row]) -> float | None:
+        return summarize(of_track, key, of, given, truths)[0].avg.value
+
     command = " ".join(shlex.join(sys.argv).split())
     way = of_track.ways.get(run.config["prompt"])
     return {
@@ -304,6 +257,7 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "protocol": run.config.get("protocol"),
         "experts": run.config.get("experts"),
         "order": run.config.get("order"),
+        "settings": {**run.config.get("model_settings", {}), **_count_of(run)},
         "data": {k: run.config[k] for k in ("data", "config", "limit", "revision", "rows")},
         "scorer": key,
         "judge": {**scorer, **about} if "model" in scorer else None,
@@ -315,11 +269,12 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "refusals": sum(line.get("refusal") is True for line in answered.values()),
         "cut": sum(line.get("finished") is False for line in answered.values()),
         "video_errors": sum((error or "").startswith(VIDEO_ERROR) for error in errors),
+        "usage": usage_of(answered.values()),
         "withheld": questions(row for row in rows if is_withheld(row)),
         "skipped": skipped,
         "unmatched": sum(v.matched is not None for v in given.values()),
         "matched": sum(v.matched is not None and v.status == "ok" for v in given.values()),
-        "extras": extras | arrangements(rows, given),
+        "extras": extras | arrangements(rows, given) | repeats.figures(rows, given, one_pass),
         "breakdowns": {
             name: {value: asdict(one) for value, one in of.items()}
             for name, of in breakdowns(of_track, key, rows, given, truths).items()
@@ -328,6 +283,11 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command if len(command) <= results.LONGEST else f"{command[: results.LONGEST - 1]}…",
     }
+
+
+def _count_of(run: Run) -> dict[str, int]:
+    """How many answers each question got, where it is not one."""
+    return {"repeats": count} if (count := run.config.get("repeats")) else {}
 
 
 def _versions() -> dict[str, str]:
@@ -374,7 +334,7 @@ def asked_rows(of_track: Track, config: Mapping[str, Any]) -> list[Row]:
     rows = load_rows(of_track, config["data"], config["config"])
     if (captions := config.get("captions")) is not None:
         rows = with_captions(rows, Path(captions))
-    return rearranged(sample(rows, config["limit"]), config.get("order"))
+    return repeated(rearranged(sample(rows, config["limit"]), config.get("order")), config.get("repeats"))
 
 
 def rows_of(run: Run) -> list[Row]:

@@ -11,6 +11,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from videoqa import repeats, usage
 from videoqa.benchmark import AVERAGE, Published, Track, track
 from videoqa.errors import UserError
 from videoqa.files import short_hash
@@ -107,6 +108,9 @@ def remarks(result: Result) -> list[str]:
             f"{result.skipped} rows were not asked, since their question was lost already: nothing is known of the "
             "consistency, nor by shift and position"
         )
+    said += repeats.said(result.extras)
+    if result.usage is not None:
+        said.append(usage.said(result.usage.model_dump()))
     return said + (of_track.lines(result.extras) if of_track.lines else [])
 
 

@@ -13,24 +13,45 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+from typing import Annotated
 
 import typer
 
+from videoqa import progress
 from videoqa.benchmark import tracks
 from videoqa.errors import UserError
 from videoqa.extras import advice
 
+
+def _tell_version(wanted: bool) -> None:
+    from importlib.metadata import version
+
+    if wanted:
+        print(f"easg-bench {version('easg-bench')}")
+        raise typer.Exit
+
+
 GROUPS = ("ask", "agents", "results", "data", "check", "hosts", "build")  # modules here, in the order of the help
+
+
+def general(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the version and stop.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
+) -> None:
+    """Run a model on a benchmark, have its answers scored, and read the scores."""
+    progress.hidden = quiet
 
 
 def command_line() -> typer.Typer:
     """All commands: those of this package, then those of the benchmarks."""
     app = typer.Typer(
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         help="Run a model on a benchmark, have its answers scored, and read the scores.",
     )
+    app.callback()(general)
     modules = [f"{__name__}.{group}" for group in GROUPS]
     modules += dict.fromkeys(track.commands for track in tracks().values() if track.commands)
     for module in modules:

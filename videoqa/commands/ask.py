@@ -9,25 +9,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from tqdm import tqdm
 
 from videoqa import engines
 from videoqa import frames as framing
+from videoqa.answering import answer_rows
 from videoqa.asked import Asked, about, check_scorer, experts_of, order_of
 from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import ScorerOptions, Track
 from videoqa.commands import options as o
 from videoqa.commands.results import report
 from videoqa.engines import Engine
+from videoqa.engines.settings import Settings, set_to
 from videoqa.errors import UserError
-from videoqa.files import short_hash, write_json
+from videoqa.files import read_yaml, short_hash, write_json
 from videoqa.judge import MIN_MASS, Judge
+from videoqa.progress import bar as tqdm
 from videoqa.rating import item_of
 from videoqa.rows import Row
 from videoqa.runs import (
     NOT_ASKED,
     Run,
-    answer_rows,
     judge_rows,
     merge_runs,
     opened_data,
@@ -57,6 +58,16 @@ def run(
     stop_early: o.StopEarly = False,
     captions: o.Captions = None,
     max_new_tokens: o.MaxTokens = None,
+    temperature: o.Temperature = None,
+    top_p: o.TopP = None,
+    seed: o.Seed = None,
+    system: o.System = None,
+    stop: o.Stop = None,
+    thinking: o.Thinking = None,
+    chat_template: o.ChatTemplate = None,
+    revision: o.Revision = None,
+    repeats: o.Repeats = None,
+    model_args: o.ModelArgs = None,
     videos: o.VideoFolder = None,
     frames: o.FramePolicy = str(framing.DEFAULT),
     expert: o.Experts = None,
@@ -72,24 +83,28 @@ def run(
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
+    config_file: o.ConfigFile = None,
 ) -> None:
     """Answer, score and report in one go. A run that was stopped goes on where it stopped."""
     track, place = opened_data(benchmark, data)
     how = ScorerOptions(rubric, mode, sampling, reading)
     judge = check_scorer(track, judge, how, explain, match)
-    engines.check_engine(model)
+    set_ = _settings(temperature, top_p, seed, system, stop, repeats)
+    more = _model_options(model_args, thinking, chat_template, revision)
+    engines.check_engine(model, more)
     if judge is not None:
         engines.check_engine(judge)
-    which = about(track, place, config, limit, order_of(circular, shuffle), captions, stop_early)
+    order = order_of(circular, shuffle)
+    which = about(track, place, config, limit, order, captions, stop_early, repeats)
     experts = experts_of(track, prompt, expert, without)
     asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard, experts)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
-    engine: Engine | None = engines.open_engine(model, **local)
+    engine: Engine | None = set_to(engines.open_engine(model, **local, options=more), set_)
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
         failed = answer_run(engine, rows, opened, asked)
-        if judge != model:
+        if judge != model or more or set_.told:
             engine = None  # a GPU may not hold both models
             engine = engines.open_engine(judge, **local) if judge is not None else None
         scorer = track.scorer(engine, how)
@@ -114,6 +129,16 @@ def answer(
     stop_early: o.StopEarly = False,
     captions: o.Captions = None,
     max_new_tokens: o.MaxTokens = None,
+    temperature: o.Temperature = None,
+    top_p: o.TopP = None,
+    seed: o.Seed = None,
+    system: o.System = None,
+    stop: o.Stop = None,
+    thinking: o.Thinking = None,
+    chat_template: o.ChatTemplate = None,
+    revision: o.Revision = None,
+    repeats: o.Repeats = None,
+    model_args: o.ModelArgs = None,
     videos: o.VideoFolder = None,
     frames: o.FramePolicy = str(framing.DEFAULT),
     expert: o.Experts = None,
@@ -122,14 +147,19 @@ def answer(
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
+    config_file: o.ConfigFile = None,
 ) -> None:
     """Let a model answer the questions."""
     track, place = opened_data(benchmark, data)
-    engines.check_engine(model)
-    which = about(track, place, config, limit, order_of(circular, shuffle), captions, stop_early)
+    set_ = _settings(temperature, top_p, seed, system, stop, repeats)
+    more = _model_options(model_args, thinking, chat_template, revision)
+    engines.check_engine(model, more)
+    order = order_of(circular, shuffle)
+    which = about(track, place, config, limit, order, captions, stop_early, repeats)
     experts = experts_of(track, prompt, expert, without)
     asked = _asked(track, which, out, prompt, protocol, max_new_tokens, videos, frames, shard, experts)
-    engine = engines.open_engine(model, dtype=dtype, device=device, batch_size=batch_size)
+    local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    engine = set_to(engines.open_engine(model, **local, options=more), set_)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
         _finish(answer_run(engine, rows, opened, asked), out)
@@ -150,6 +180,7 @@ def judge(
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
+    config_file: o.ConfigFile = None,
 ) -> None:
     """Rate the answers of a run, and the ground truth for the calibration. Several judges' results stand side by
     side."""
@@ -204,6 +235,32 @@ def _asked(
     asked.check_place(out)
     print("\n".join(asked.said))
     return asked
+
+
+def _settings(
+    temperature: float | None,
+    top_p: float | None,
+    seed: int | None,
+    system: str | None,
+    stop: list[str] | None,
+    repeats: int | None,
+) -> Settings:
+    """How the model is asked, as the command line says it."""
+    if repeats is not None and repeats > 1 and not temperature:
+        raise UserError("--repeats: greedy answers are all alike; give --temperature")
+    if system is not None and system.startswith("@"):
+        system = Path(system[1:]).read_text(encoding="utf-8").strip()
+    return Settings(temperature, top_p, seed, system or "", tuple(stop or ()))
+
+
+def _model_options(
+    file: Path | None, thinking: bool | None, chat_template: Path | None, revision: str | None
+) -> dict[str, Any]:
+    """Further options of the model's engine."""
+    options = {} if file is None else read_yaml(file)
+    template = None if chat_template is None else str(chat_template)
+    given = {"thinking": thinking, "chat_template": template, "revision": revision}
+    return {**options, **{name: value for name, value in given.items() if value is not None}}
 
 
 def answer_run(engine: Engine, rows: list[Row], run: Run, asked: Asked, others: Sequence[Path] = ()) -> int:

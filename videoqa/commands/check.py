@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from tqdm import tqdm
 
 from videoqa import engines
 from videoqa import judge_check as check
@@ -18,6 +17,7 @@ from videoqa.errors import UserError
 from videoqa.files import write_json
 from videoqa.judge import Judge
 from videoqa.probes import probes
+from videoqa.progress import bar as tqdm
 from videoqa.rows import sample
 from videoqa.runs import load_rows, opened_data
 from videoqa.store import line_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +15,11 @@ from videoqa.benchmark import tracks
 from videoqa.commands import options as o
 from videoqa.errors import UserError
 from videoqa.files import write_text
+from videoqa.frames import Policy
 from videoqa.imported import import_run, readers
-from videoqa.runs import load_rows, opened_data
+from videoqa.reproduced import prompt_of
+from videoqa.runs import Run, load_rows, opened_data, whole_clips
+from videoqa.usage import said, usage_of
 
 app = typer.Typer()
 _FORMS = dict.fromkeys(form for track in tracks().values() for form in readers(track))
@@ -45,6 +49,52 @@ def show(
         return
     for path in regions.save_frames(row, videos, out, files.clip_ends(rows).get(row["clip"])):
         print(f"{'wrote':<10}{path}")
+
+
+@app.command()
+def prompt(
+    run_folder: o.RunFolder,
+    id: Annotated[str, typer.Argument(metavar="ID", help="The question's id.")],
+    videos: o.VideoFolder = None,
+) -> None:
+    """Print what the model was asked for one question of a run, message by message."""
+    run = Run(run_folder)
+    policy, seen = run.config.get("frames"), None
+    if policy is not None:
+        if videos is None:
+            raise UserError("this run showed frames: give --videos, the folder of the videos")
+        rows = whole_clips(run.track, run.config["data"], run.config["config"])
+        seen = files.Videos.of(videos, Policy.parse(policy), rows)
+    for message in prompt_of(run, id, seen):
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        print(f"[{message['role']}]")
+        print("".join(part["text"] if part["type"] == "text" else f"<{part['image']}>" for part in parts) + "\n")
+
+
+@app.command()
+def usage(
+    run_folder: o.RunFolder,
+    price: Annotated[
+        str | None, typer.Option(metavar="READ,WRITTEN", help="Prices of a million tokens read and written: 0.15,0.6")
+    ] = None,
+) -> None:
+    """Print what the answers of a run cost: tokens, seconds and, by your prices, money."""
+    run = Run(run_folder)
+    summed = usage_of(line for line in run.answers().values() if line["error"] is None)
+    if summed is None:
+        raise UserError(f"{run_folder}: its answers tell neither tokens nor time (imported, or an older version's)")
+    print(said(summed, None if price is None else _prices(price)))
+
+
+def _prices(text: str) -> tuple[float, float]:
+    try:
+        read, written = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"--price {text}: two numbers are needed, as in 0.15,0.6") from None
+    if not (0 <= read < math.inf and 0 <= written < math.inf):
+        raise UserError(f"--price {text}: prices are at least 0")
+    return read, written
 
 
 @app.command("import-answers")

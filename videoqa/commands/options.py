@@ -10,6 +10,8 @@ import typer
 
 from videoqa import frames as framing
 from videoqa.benchmark import tracks
+from videoqa.errors import UserError
+from videoqa.files import read_yaml
 from videoqa.judge import Mode
 
 SPEC = "a folder or Hub id, vllm:ID, server:NAME@URL (of /v1); options behind ?, see below"
@@ -20,6 +22,9 @@ ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "dtype, device, batch_size": "as the options of these names",
             "prefix_reuse": "false: each row by itself",
+            "revision": "commit, tag or branch on the Hub",
+            "chat_template": "file of another template",
+            "thinking": "true: thinks first",
         },
     ),
     "vllm": (
@@ -33,6 +38,9 @@ ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "gpu_memory_utilization": "share of the GPU's memory, 0.9",
             "enforce_eager": "true: starts without compiling",
             "batch_size": "rows at a time, 512",
+            "revision": "commit, tag or branch on the Hub",
+            "chat_template": "file of another template",
+            "thinking": "true: thinks first",
         },
     ),
     "server": (
@@ -45,9 +53,27 @@ ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "tries": "of a request, 6",
             "wait": "seconds before the second try, doubled for each further one, 1",
             "extra": "JSON object for every request",
+            "chat_template": "file of another template",
+            "thinking": "true or false, as vLLM takes it",
         },
     ),
 }
+
+
+def from_file(context: typer.Context, path: Path | None) -> None:
+    """Take the options that a YAML file names as the command's defaults. Raises UserError for one that there is not."""
+    if path is None:
+        return
+    known = {option.lstrip("-"): p.name for p in context.command.params for option in (*p.opts, *p.secondary_opts)}
+    given = {str(key).replace("_", "-"): value for key, value in read_yaml(path).items()}
+    if unknown := sorted(set(given) - set(known) | (set(given) & {"help", "config-file"})):
+        names = ", ".join(sorted(set(known) - {"help", "config-file"}))
+        raise UserError(f"{path}: no option {unknown[0]!r}; there are {names}")
+    off = {option.lstrip("-") for p in context.command.params for option in p.secondary_opts}
+    values = {known[key]: (not value if key in off else value) for key, value in given.items()}
+    context.default_map = {**(context.default_map or {}), **values}
+
+
 SPEC_HELP = (
     "Behind a model's name further options may stand, ?NAME=VALUE&NAME=VALUE (values as JSON):\n\n"
     + "\n\n".join(
@@ -107,6 +133,34 @@ Experts = Annotated[
 ]
 Without = Annotated[
     str | None, typer.Option(metavar="NAME,...", help="Experts that are left out, with commas between them.")
+]
+Temperature = Annotated[float | None, typer.Option(help="Sample the answers at this temperature (default: greedy).")]
+TopP = Annotated[float | None, typer.Option("--top-p", help="Sample from this part of the probability.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the sampling (default: 42).")]
+System = Annotated[str | None, typer.Option(metavar="TEXT|@FILE", help="System text before every question.")]
+Stop = Annotated[list[str] | None, typer.Option(help="An answer ends at this string; can be given again.")]
+Thinking = Annotated[
+    bool | None,
+    typer.Option("--thinking/--no-thinking", help="The model may think first, if it can (default: not)."),
+]
+ChatTemplate = Annotated[Path | None, typer.Option(help="File with another chat template than the model's own.")]
+Revision = Annotated[str | None, typer.Option(help="Commit, tag or branch of the model on the Hub.")]
+Repeats = Annotated[
+    int | None,
+    typer.Option(min=1, help="N answers to each question, each sampled with a seed of its own: mean, error, pass@k."),
+]
+ModelArgs = Annotated[
+    Path | None, typer.Option(help="YAML file with the options that may stand behind the model's question mark.")
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config-file",
+        is_eager=True,
+        callback=from_file,
+        expose_value=False,
+        help="YAML file with options of this command (max-new-tokens: 64); those given here go before it.",
+    ),
 ]
 Shard = Annotated[str | None, typer.Option(help="Only this part of the clips, such as 2/4; `merge` joins the parts.")]
 MaxTokens = Annotated[

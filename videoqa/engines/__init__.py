@@ -126,7 +126,14 @@ NEEDS = {"transformers": ("torch", "transformers"), "vllm": ("vllm",)}  # the pa
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
 
-def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_size: int = 8) -> Engine:
+def open_engine(
+    spec: str,
+    *,
+    dtype: str = "auto",
+    device: str = "auto",
+    batch_size: int = 8,
+    options: Mapping[str, Any] | None = None,
+) -> Engine:
     """The engine that a short text names:
 
         HuggingFaceTB/SmolLM2-135M-Instruct          a Hub id or a folder, through transformers
@@ -134,16 +141,16 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
         server:NAME@http://127.0.0.1:8000/v1         an OpenAI-compatible server; key in OPENAI_API_KEY
 
     Behind a question mark stand further options of the engine's constructor, joined by &. `dtype`, `device` and
-    `batch_size` are for engines that run in this process.
+    `batch_size` are for engines that run in this process. `options` are more of those behind the question mark.
     """
-    kind, places, options = _parsed(spec)
+    kind, places, given = _parsed(spec, options)
     local: dict[str, Any] = {}
     if kind == "transformers":
         local = {"dtype": dtype, "device": device, "batch_size": batch_size}
     elif kind == "vllm":
         local = {"dtype": dtype}
     try:
-        engine: Engine = _made(kind)(*places, **{**local, **options})
+        engine: Engine = _made(kind)(*places, **{**local, **given})
     except ImportError as error:
         if (line := advice(error)) is None:
             raise
@@ -151,12 +158,16 @@ def open_engine(spec: str, *, dtype: str = "auto", device: str = "auto", batch_s
     return engine
 
 
-def check_engine(spec: str) -> None:
+def check_engine(spec: str, options: Mapping[str, Any] | None = None) -> None:
     """Raise what `open_engine` would of a spec that cannot be right, without opening anything: an option that there is
     not, a folder that there is not, a package that is missing."""
-    kind, places, options = _parsed(spec)
+    kind, places, given = _parsed(spec, options)
+    if isinstance(template := given.get("chat_template"), str):
+        from videoqa.engines.chat import chat_template
+
+        chat_template(template)
     if kind == "server":
-        _made(kind)(*places, **options)  # is not tried before its first use
+        _made(kind)(*places, **given)  # is not tried before its first use
         return
     if kind == "transformers":
         model_place(places[0])
@@ -186,7 +197,7 @@ def _made(kind: str) -> type[Any]:
     return made
 
 
-def _parsed(spec: str) -> tuple[str, list[str], dict[str, Any]]:
+def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list[str], dict[str, Any]]:
     """The kind of engine that a spec names, the first arguments of its constructor, and its options, checked."""
     kind, _, rest = spec.partition(":")
     if kind not in ("vllm", "server"):
@@ -194,7 +205,7 @@ def _parsed(spec: str) -> tuple[str, list[str], dict[str, Any]]:
     name, _, query = rest.partition("?")
     if not name.isprintable() or UNSEEN.search(name):
         raise UserError(f"the model's name {name!a} holds characters that cannot be seen")
-    options = _options(query)
+    options = {**_options(query), **(more or {})}
     # what is run is written into its results, and these are published
     if _holds_secret(options) or (kind == "server" and SECRET_VALUE.search(name.partition("@")[2])):
         raise UserError(

@@ -66,6 +66,25 @@ def load_picture(image: Any) -> Any:
     return image.convert("RGB")
 
 
+def chat_template(path: str) -> str:
+    """The text of a file that holds a chat template. Raises UserError where it cannot be one."""
+    import jinja2
+
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+        jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"]).parse(_without_generation(text))
+    except (OSError, UnicodeDecodeError, jinja2.TemplateSyntaxError) as error:
+        raise UserError(f"{path} is no chat template: {error}") from error
+    if "messages" not in text:
+        raise UserError(f"{path} is no chat template: it writes no messages")
+    return text
+
+
+def _without_generation(text: str) -> str:
+    """The text without transformers' own marks of what the assistant writes."""
+    return re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", text)
+
+
 def control_tokens(tokenizer: Any) -> re.Pattern[str]:
     """What would end a turn or begin one, if a question or an answer contained it. (Llama 3's tokenizer does not list
     its header and turn marks among `all_special_tokens`.)"""
@@ -80,12 +99,14 @@ def defuse(text: str, control: re.Pattern[str]) -> str:
     return control.sub(lambda m: f"{m[0][0]} {m[0][1:]}", text)
 
 
-def render(template: Any, conversation: Conversation, start: str, control: re.Pattern[str]) -> str:
+def render(
+    template: Any, conversation: Conversation, start: str, control: re.Pattern[str], thinking: bool = False
+) -> str:
     """The prompt as the model's chat template writes it, with the reply begun by `start`.
 
     `template` is a tokenizer, or a processor where the conversation has images (every content is then a list of parts,
-    as vision templates want it). Thinking is switched off where the template knows the switch: an answer is asked for,
-    not an essay. Every text of the conversation stands in the prompt: where a template has no system role (Gemma), or
+    as vision templates want it). Thinking is off unless `thinking`, where the template knows the switch: an answer
+    is asked for, not an essay. Every text stands in the prompt: where a template has no system role (Gemma), or
     drops texts without a word, it is tried again with the system text before the first user turn, then with lists of
     parts; UserError where texts are lost in every way.
     """
@@ -102,7 +123,7 @@ def render(template: Any, conversation: Conversation, start: str, control: re.Pa
     options: dict[str, Any] = {
         "tokenize": False,
         "add_generation_prompt": True,
-        "enable_thinking": False,
+        "enable_thinking": thinking,
     }
     if (tokenizer := getattr(template, "tokenizer", None)) is not None:
         # a processor warns of what its template does not know; its tokenizer writes the same
@@ -165,7 +186,7 @@ def cuts_in(text: str, stop: Sequence[str]) -> list[int]:
     return [at for s in stop if (at := text.find(s, blanks)) >= 0]
 
 
-def revision(model: str) -> str:
+def revision(model: str, wanted: str | None = None) -> str:
     """Tells two models of the same name apart: the Hub's commit, or a hash over everything in a folder that makes its
     numbers, whole files. Of a Hub id it is known once the model was loaded."""
     if not Path(model).is_dir():
@@ -173,7 +194,7 @@ def revision(model: str) -> str:
         from huggingface_hub.errors import HFValidationError
 
         try:
-            config = try_to_load_from_cache(model, "config.json")
+            config = try_to_load_from_cache(model, "config.json", revision=wanted)
         except HFValidationError:
             config = None
         return Path(config).parent.name[:12] if isinstance(config, str) else "unknown"

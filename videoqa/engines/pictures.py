@@ -39,6 +39,7 @@ class Vision:
     control: re.Pattern[str]
     ends: set[int]  # tokens that end a reply
     batch_size: int
+    thinking: bool = False
 
     def generate(self, conversations: Sequence[Conversation], how: Decoding) -> Iterator[tuple[int, Reply]]:
         """See Engine.generate."""
@@ -96,7 +97,7 @@ class Vision:
         for rows, inputs, errors in self._inputs(conversations, how.start, max(map(len, how.choices)) + 2, 1):
             yield from ((row, ChoiceLogprobs(None, error)) for row, error in errors.items())
             for row in rows:
-                tail = render(self.processor, conversations[row], how.start, self.control)[-TAIL:]
+                tail = render(self.processor, conversations[row], how.start, self.control, self.thinking)[-TAIL:]
                 if tail not in split:
                     decode = self.processor.tokenizer.decode
                     split[tail] = Choices(lambda t: self.encode([t])[0], decode, tail, how.choices)
@@ -124,7 +125,7 @@ class Vision:
             asked: dict[int, tuple[str, list[Any]]] = {}
             for row in range(at, min(at + size, len(conversations))):
                 try:
-                    text = render(self.processor, conversations[row], start, self.control)
+                    text = render(self.processor, conversations[row], start, self.control, self.thinking)
                     asked[row] = text, pictures(conversations[row])
                 except (OSError, ValueError, jinja2.TemplateError) as error:
                     errors[row] = str(error)

@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
+from videoqa.engines.chat import chat_template as read_template
 from videoqa.engines.chat import cuts_in, defuse, load_picture, parts
 from videoqa.engines.choices import drawn, is_whole, longest, share
 from videoqa.engines.completion import Completion, Top, positions_of
@@ -58,7 +59,7 @@ class ServerEngine:
     tried; True: a server that does not is refused. Without it `start` is not sent and a reply is what the server wrote.
     `timeout` is in seconds without a byte, `tries` counts the first one, `wait` is the first wait in seconds and
     doubles. `extra` goes into every request, such as {"chat_template_kwargs": {"enable_thinking": False}}; a field
-    that is None there is left out.
+    that is None there is left out. `chat_template` (a file) and `thinking` are two such fields, as vLLM takes them.
     """
 
     def __init__(
@@ -74,6 +75,8 @@ class ServerEngine:
         tries: int = 6,
         wait: float = 1.0,
         extra: Mapping[str, Any] | None = None,
+        chat_template: str | None = None,
+        thinking: bool | None = None,
     ) -> None:
         import httpx
 
@@ -97,6 +100,12 @@ class ServerEngine:
                 raise UserError(f"{name} must be a number of seconds, not {number!r}")
         if not isinstance(can_force, bool | None) or not isinstance(extra or {}, Mapping):
             raise UserError(f"can_force is true or false and extra a JSON object, not {can_force!r} and {extra!r}")
+        extra = dict(extra or {})
+        if chat_template is not None:
+            extra["chat_template"] = read_template(chat_template)
+        if thinking is not None:
+            extra["chat_template_kwargs"] = {**extra.get("chat_template_kwargs", {}), "enable_thinking": thinking}
+        self._thinking = bool(thinking)
         key = (api_key or os.environ.get(api_key_variable, "")).strip()
         if not re.fullmatch(r"[!-~]*", key):
             raise UserError("the api key holds blanks, line ends or characters that are not ASCII")
@@ -126,7 +135,7 @@ class ServerEngine:
     @cached_property
     def can_choose(self) -> bool:
         """It gives log-probabilities."""
-        return self._probed.manner.top is not None
+        return not self._thinking and self._probed.manner.top is not None
 
     # A request would be needed behind every number: what comes behind the greedy reply's number alone is known.
     can_follow = False
@@ -134,7 +143,7 @@ class ServerEngine:
     @cached_property
     def can_force(self) -> bool:
         """It continues a forced start."""
-        return self._probed.manner.forced
+        return not self._thinking and self._probed.manner.forced
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 

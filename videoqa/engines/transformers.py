@@ -11,15 +11,19 @@ Conversations that hold pictures go another way: videoqa/engines/pictures.py.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply, model_place
-from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render, revision
+from videoqa.engines.chat import chat_template as read_template
+from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render
+from videoqa.engines.chat import revision as revision_of
 from videoqa.engines.choices import TAIL, Behind, Choices
 from videoqa.engines.choices import Path as Ids
 from videoqa.engines.decoding import (
@@ -36,15 +40,51 @@ from videoqa.engines.pictures import Vision
 from videoqa.engines.prefixes import Batch, Network
 from videoqa.engines.selfcheck import TEXT, settle
 from videoqa.errors import UserError
+from videoqa.files import short_hash
+
+SAMPLED = 256  # values of each weight that tell two states of a model apart
+
+
+def weights_hash(model: Any) -> str:
+    """Tells two states of a loaded model apart, such as two steps of its training: a hash over values spread evenly
+    over each of its weights."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, weight in sorted(model.state_dict().items()):
+        flat = weight.detach().reshape(-1)
+        some = flat[
+            torch.linspace(0, max(flat.numel() - 1, 0), min(SAMPLED, flat.numel()), dtype=torch.float64)
+            .long()
+            .to(flat.device)
+        ]
+        digest.update(name.encode() + some.to("cpu", torch.float32).numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def borrowed(model: Any) -> Iterator[None]:
+    """Put a loaded model back as it was: its mode (training, evaluation) and its own generation settings."""
+    training, generation = model.training, model.generation_config
+    try:
+        yield
+    finally:
+        model.generation_config = generation
+        model.train(training)
 
 
 class TransformersEngine:
     """`model` is a folder or a Hub id. `dtype`: "auto" (float32 on CPU, bfloat16 on GPU), "float32", "bfloat16" or
     "float16". `device`: "auto", "cpu", "cuda", ... `prefix_reuse=False` is for measuring what reuse brings. `packing`
-    says how rows are put together in this model (videoqa/engines/selfcheck.py).
+    says how rows are put together in this model (videoqa/engines/selfcheck.py). `revision` is a commit, tag or branch
+    of a Hub id, `chat_template` a file; with `thinking` the model thinks first, where its template knows the switch.
     """
 
     _model: Any
+    _processor: Any = None  # of a model that was loaded elsewhere
+    _template: str | None = None  # another chat template than the model's own
+    _revision: str | None = None
+    thinking = False
     can_choose = True
     can_follow = True
     can_force = True
@@ -57,6 +97,9 @@ class TransformersEngine:
         device: str = "auto",
         batch_size: int = 8,
         prefix_reuse: bool = True,
+        revision: str | None = None,
+        chat_template: str | None = None,
+        thinking: bool = False,
     ) -> None:
         import torch
         from safetensors import SafetensorError
@@ -65,7 +108,6 @@ class TransformersEngine:
             AutoModelForCausalLM,
             AutoModelForImageTextToText,
             AutoTokenizer,
-            GenerationConfig,
         )
         from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
@@ -80,10 +122,19 @@ class TransformersEngine:
         if gpu and device == "auto" and find_spec("accelerate") is None:
             raise ModuleNotFoundError("No module named 'accelerate'", name="accelerate")  # spreads a model over GPUs
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
-            config = AutoConfig.from_pretrained(model)
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(model, revision=revision)
+            config = AutoConfig.from_pretrained(model, revision=revision)
         except (OSError, ValueError) as error:
             raise FileNotFoundError(f"the model {model!r} cannot be loaded: {error}") from error
+        told: dict[str, Any] = {"dtype": dtype, "revision": revision_of(model, revision)}
+        self._revision = revision
+        if chat_template is not None:
+            self._tokenizer.chat_template = self._template = read_template(chat_template)
+            told["chat_template"] = short_hash(self._template)
+        if thinking:
+            told["thinking"] = True
+            # what comes first is a thought, not the choice or the score
+            self.thinking, self.can_choose, self.can_force = True, False, False
         if not self._tokenizer.chat_template:
             raise UserError(f"the model {model!r} has no chat template: an instruction-tuned model is needed")
         try:
@@ -91,6 +142,7 @@ class TransformersEngine:
             kind = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
             self._model = kind.from_pretrained(
                 model,
+                revision=revision,
                 dtype=getattr(torch, dtype),
                 device_map="auto" if gpu and device == "auto" else None,
             )
@@ -101,8 +153,32 @@ class TransformersEngine:
                 self._model = self._model.to(torch.device(device))
             except (RuntimeError, AssertionError) as error:
                 raise UserError(f"device {device!r}: {error}") from error
+        self._begin(model, told, batch_size, prefix_reuse)
+
+    @classmethod
+    def loaded(cls, model: Any, tokenizer: Any, name: str = "", batch_size: int = 8) -> Self:
+        """An engine of a model that is loaded already, with its tokenizer (for frames: its processor). While it is in
+        use the model is in evaluation mode and has no generation settings of its own: `borrowed` puts them back."""
+        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+        engine = cls.__new__(cls)
+        engine._model = model
+        engine._tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+        engine._processor = tokenizer if engine._tokenizer is not tokenizer else None
+        if not engine._tokenizer.chat_template:
+            raise UserError("the tokenizer has no chat template: an instruction-tuned model is needed")
+        engine._sees = type(model.config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        dtype = str(model.dtype).removeprefix("torch.")
+        named = name or str(model.config._name_or_path or type(model).__name__)
+        engine._begin(named, {"dtype": dtype, "revision": f"loaded {weights_hash(model)}"}, batch_size, True)
+        return engine
+
+    def _begin(self, name: str, settings: dict[str, Any], batch_size: int, prefix_reuse: bool) -> None:
+        """What is the same for every model once it is in memory."""
+        from transformers import GenerationConfig
+
         self._model.eval()
-        text_config = config.get_text_config()
+        text_config = self._model.config.get_text_config()
         self._limit = getattr(text_config, "max_position_embeddings", None) or math.inf
         ends = self._model.generation_config.eos_token_id
         self._ends = {*(ends if isinstance(ends, list) else [ends]), self._tokenizer.eos_token_id} - {None}
@@ -110,19 +186,19 @@ class TransformersEngine:
         # nothing of the model's own settings (top_k, a repetition penalty) gets into what is drawn here
         self._model.generation_config = GenerationConfig(eos_token_id=sorted(self._ends) or None, pad_token_id=pad)
         self._network = Network(self._model, batch_size, "shared prefixes" if prefix_reuse else "batches")
-        self.packing = settle(self._network, self._encode([TEXT])[0], model)
+        self.packing = settle(self._network, self._encode([TEXT])[0], name)
         self._vision: Vision | None = None
         self._known_choices: dict[tuple[str, tuple[str, ...]], Choices] = {}
         self._control = control_tokens(self._tokenizer)
-        self.name = model
-        self.settings = {"engine": "transformers", "dtype": dtype, "revision": revision(model)}
+self.name = name
+        self.settings = {"engine": "transformers", **settings}
         if rounds(self._model):
             self.settings["choices"] = "float32 head"  # numbers of choice_logprobs differ from those without
 
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def _text(self, conversation: Conversation, start: str) -> str:
-        return render(self._tokenizer, conversation, start, self._control)
+        return render(self._tokenizer, conversation, start, self._control, self.thinking)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return self._tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -187,8 +263,10 @@ class TransformersEngine:
         if self._vision is None:
             from transformers import AutoProcessor
 
-            processor = AutoProcessor.from_pretrained(self.name)
+            processor = self._processor or AutoProcessor.from_pretrained(self.name, revision=self._revision)
             processor.tokenizer.padding_side = "left"
+            if self._template is not None:
+                processor.chat_template = self._template
             self._vision = Vision(
                 self._model,
                 processor,
@@ -197,6 +275,7 @@ class TransformersEngine:
                 self._control,
                 self._ends,
                 self._network.batch_size,
+                self.thinking,
             )
         return self._vision
 

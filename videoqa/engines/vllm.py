@@ -21,11 +21,14 @@ from multiprocessing import get_context
 from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
-from videoqa.engines.chat import control_tokens, cuts_in, pictures, render, revision
+from videoqa.engines.chat import chat_template as read_template
+from videoqa.engines.chat import control_tokens, cuts_in, pictures, render
+from videoqa.engines.chat import revision as revision_of
 from videoqa.engines.choices import SEEN, TAIL, Behind, Choices, drawn
 from videoqa.engines.choices import Path as Ids
 from videoqa.engines.decoding import NOT_A_NUMBER
 from videoqa.errors import UserError
+from videoqa.files import short_hash
 
 TOP = SEEN  # tokens whose probability is asked for; a choice that is not among them has at most 1/50
 
@@ -54,6 +57,9 @@ class VllmEngine:
         gpu_memory_utilization: float = 0.9,
         enforce_eager: bool = False,
         batch_size: int = 512,
+        revision: str | None = None,
+        chat_template: str | None = None,
+        thinking: bool = False,
     ) -> None:
         arguments: dict[str, Any] = {
             "model": model,
@@ -67,18 +73,29 @@ class VllmEngine:
         }
         if max_images is not None:
             arguments["limit_mm_per_prompt"] = {"image": max_images}
+        if revision is not None:
+            arguments["revision"] = revision
+        template = None if chat_template is None else read_template(chat_template)
         self._batch_size = batch_size
         self._copies: list[ProcessPoolExecutor] = []
         if data_parallel_size == 1:
-            self._model = _Model(arguments)
+            self._model = _Model(arguments, template, thinking)
             loaded = self._model.dtype
         else:
             shares = _shares_of_gpus(data_parallel_size, tensor_parallel_size)
             self._copies = [ProcessPoolExecutor(1, mp_context=get_context("spawn")) for _ in shares]
-            starts = [c.submit(_load, arguments, gpus) for c, gpus in zip(self._copies, shares, strict=True)]
+            starts = [
+                c.submit(_load, arguments, gpus, template, thinking)
+                for c, gpus in zip(self._copies, shares, strict=True)
+            ]
             loaded = {start.result() for start in starts}.pop()
         self.name = model
-        self.settings = {"engine": "vllm", "dtype": loaded, "revision": revision(model)}
+        self.settings: dict[str, Any] = {"engine": "vllm", "dtype": loaded, "revision": revision_of(model, revision)}
+        if template is not None:
+            self.settings["chat_template"] = short_hash(template)
+        if thinking:
+            self.settings["thinking"] = True
+            self.can_choose = self.can_force = False  # what comes first is a thought
 
     def generate(
         self,
@@ -155,7 +172,7 @@ def _shares_of_gpus(copies: int, each: int) -> list[str]:
 
 
 class _Model:
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, Any], template: str | None = None, thinking: bool = False) -> None:
         try:
             from vllm import LLM
         except ImportError as error:
@@ -167,6 +184,9 @@ class _Model:
         except Exception as error:  # of whatever type: most of them come out of another process
             raise UserError(_start_fault(arguments, error)) from error
         self._tokenizer = self._llm.get_tokenizer()
+        if template is not None:
+            self._tokenizer.chat_template = template
+        self._chat_template, self._thinking = template, thinking
         self._control = control_tokens(self._tokenizer)
         self._processor: Any = None
         config = self._llm.llm_engine.model_config
@@ -242,7 +262,7 @@ class _Model:
 
         try:
             images = pictures(conversation)
-            text = render(self._template(bool(images)), conversation, start, self._control)
+            text = render(self._template(bool(images)), conversation, start, self._control, self._thinking)
         except (OSError, ValueError, jinja2.TemplateError) as error:
             return str(error)
         prompt: dict[str, Any] = {"text": text, "prompt_token_ids": self._encode(text)}
@@ -259,6 +279,8 @@ class _Model:
             from transformers import AutoProcessor
 
             self._processor = AutoProcessor.from_pretrained(self._name)
+            if self._chat_template is not None:
+                self._processor.chat_template = self._chat_template
         return self._processor
 
     def _run(self, prompts: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
@@ -332,11 +354,11 @@ def _start_fault(arguments: Mapping[str, Any], error: Exception) -> str:
 _loaded: _Model
 
 
-def _load(arguments: Mapping[str, Any], gpus: str) -> str:
+def _load(arguments: Mapping[str, Any], gpus: str, template: str | None = None, thinking: bool = False) -> str:
     """Load a copy of the model into this process, on these GPUs; its dtype."""
     global _loaded
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus
-    _loaded = _Model(arguments)
+    _loaded = _Model(arguments, template, thinking)
     return _loaded.dtype
 
 

@@ -65,13 +65,16 @@ def two_turns(
     asked = list(shown)
     firsts = [locate(rows[i]["question"], shown[i]) for i in asked]
     located: dict[int, str] = {}
+    spent: dict[int, tuple[int, int]] = {}
     for k, reply in engine.generate(firsts, max_new_tokens=LOCATE_TOKENS):
         if reply.text is None:
             yield asked[k], answer_of(reply, firsts[k], shown[asked[k]])
         else:
             located[k] = reply.text.strip()
+            spent[k] = (reply.prompt_tokens, reply.new_tokens)
     again = sorted(located)
     seconds = [second_turn(firsts[k], located[k], rows[asked[k]]["question"]) for k in again]
     for n, reply in engine.generate(seconds, max_new_tokens=max_new_tokens):
         index = asked[again[n]]
-        yield index, answer_of(reply, seconds[n], shown[index], located[again[n]])
+        answer = answer_of(reply, seconds[n], shown[index], located[again[n]])
+        yield index, answer.after(*spent[again[n]])
