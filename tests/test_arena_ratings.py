@@ -158,7 +158,10 @@ def test_models_that_were_never_compared_with_the_others_have_no_ratings() -> No
 
 def scored(**scores: list[float | None]) -> dict[str, list[Scored]]:
     """Rows of models: their scores by question, each on a clip of its own."""
-    return {model: [Scored(f"q{n:04}", f"q{n:04}", "open", s) for n, s in enumerate(of)] for model, of in scores.items()}
+    return {
+        model: [Scored(f"q{n:04}", f"q{n:04}", "open", score) for n, score in enumerate(of)]
+        for model, of in scores.items()
+    }
 
 
 def test_ranks_agree_or_contradict_the_scores() -> None:

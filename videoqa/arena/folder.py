@@ -1,13 +1,13 @@
 """The folder of an arena: all that is compared and all that was said of it, each line as soon as it is known.
 
-    ARENA/config.json    the benchmark and the revision of its questions; the players: which run each is
-    ARENA/pairs.jsonl    every pair with its question and both answers, so that the arena needs no run folder any more
-    ARENA/verdicts.jsonl every verdict of an engine, one line for each pair and order
-    ARENA/votes.jsonl    every vote of a person
-    ARENA/ratings.json   the figures that summary.py makes of them
+ARENA/config.json    the benchmark and the revision of its questions; the players: which run each is
+ARENA/pairs.jsonl    every pair with its question and both answers, so that the arena needs no run folder any more
+ARENA/verdicts.jsonl every verdict of an engine, one line for each pair and order
+ARENA/votes.jsonl    every vote of a person
+ARENA/ratings.json   the figures that summary.py makes of them
 
-    {"id": "0a1b2c3d4e5f", "row": "17", "clip": "12", "video": "12", "question": "Why ...?", "context": "...",
-     "truth": "...", "a": "org/model", "b": "org/other", "answer_a": "...", "answer_b": "..."}
+{"id": "0a1b2c3d4e5f", "row": "17", "clip": "12", "video": "12", "question": "Why ...?", "context": "...",
+ "truth": "...", "a": "org/model", "b": "org/other", "answer_a": "...", "answer_b": "..."}
 """
 
 from __future__ import annotations
@@ -191,9 +191,7 @@ def made(runs: Sequence[Run], folder: str | Path, rounds: int | None = None, see
     return Arena(folder)
 
 
-def _matches(
-    runs: Sequence[Run], folder: Path, rounds: int | None, seed: int
-) -> tuple[list[Match], dict[str, Any]]:
+def _matches(runs: Sequence[Run], folder: Path, rounds: int | None, seed: int) -> tuple[list[Match], dict[str, Any]]:
     if len(runs) < 2:
         raise UserError(f"an arena needs two or more runs; {len(runs)} given")
     first = runs[0]
@@ -303,4 +301,3 @@ def runs_of(arena: Arena) -> Mapping[str, Run]:
         with contextlib.suppress(UserError, OSError):
             runs[player["name"]] = Run(arena.folder / player["run"])
     return runs
-

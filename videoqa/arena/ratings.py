@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from videoqa.arena.votes import OUTCOMES, POINTS, SEED, Vote
 from videoqa.errors import UserError
-from videoqa.scores import FEWEST_CLIPS, Scored
+from videoqa.intervals import FEWEST_CLIPS
+from videoqa.scores import Scored
 
 if TYPE_CHECKING:
     import numpy as np

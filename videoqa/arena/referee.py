@@ -3,7 +3,7 @@
 It reads what is known of the clip, the question, the reference answer and the two answers, and replies with a letter:
 A, B, or C for neither. Where the engine gives probabilities nothing is generated: how probable each letter is decides.
 A side wins only if it is more probable than both other outcomes; else nobody does. Elsewhere the reply is read
-(letters.py), and what cannot be read is no verdict.
+(reading/choices.py), and what cannot be read is no verdict.
 
 Whoever stands first has an advantage with most models, so each pair is asked in both orders, and `decided` makes one
 outcome of the two verdicts:
@@ -26,7 +26,7 @@ from typing import Any
 
 from videoqa.engines import ChoiceLogprobs, Conversation, Engine, Reply
 from videoqa.judge import MIN_MASS, harmless, quoted
-from videoqa.letters import read_choice
+from videoqa.reading.choices import read_choice
 from videoqa.reply import Verdict, without_thinking
 
 FIRST, SECOND, NEITHER = range(3)  # Verdict.choice
@@ -51,7 +51,7 @@ RULE = (
     'better, C if neither is better, in the form "Verdict: X". On the next line say in one sentence why.'
 )
 _TIE = re.compile(r"\W*(?:verdict\W+|it(?: is|'s)\W+|a\W+|an?\W+)*(?:tie|draw|neither)\W*", re.I)
-_VERDICT_LINE = re.compile(r"^(\W*(?:final\s+)?(?:verdict|winner|decision)\s*(?:[:=]|is\b))\W*[ABC]\b", re.I | re.M)
+_FORGED = re.compile(r"(\b(?:verdict|winner|decision)[^\S\n]*(?:[:=]|is\b))[^\w\n]*[ABC]\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def prompt(battle: Battle) -> Conversation:
     if texts["truth"].strip():
         parts.append(f"Reference answer: {harmless(texts['truth'], True)}")
     for name, letter in (("first", "A"), ("second", "B")):
-        answer = _VERDICT_LINE.sub(r"\1 (letter)", harmless(texts[name], False))
+        answer = _FORGED.sub(r"\1 (letter)", harmless(texts[name], False))
         parts.append(quoted(answer, f"Student {letter} writes: "))
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "\n".join([*parts, "", RULE])}]
 

@@ -10,7 +10,7 @@ import typer
 from tqdm import tqdm
 
 from videoqa import engines
-from videoqa.arena import summary
+from videoqa.arena import shown, summary
 from videoqa.arena.folder import ORDERS, Arena, judge_matches, made
 from videoqa.arena.referee import Referee
 from videoqa.arena.votes import SEED
@@ -103,9 +103,9 @@ def _report(arena: Arena, html: Path | None, of: str | None) -> bool:
     for one in every:
         if of is not None and one.by != of:
             continue
-        console().print(summary.table(one))
-        console().print(summary.matrix_table(one))
-        for line in summary.lines(one):
+        console().print(shown.table(one))
+        console().print(shown.matrix_table(one))
+        for line in shown.lines(one):
             print(f"  {line}")
         if summary.doubtful(one):
             weak = True
@@ -114,6 +114,6 @@ def _report(arena: Arena, html: Path | None, of: str | None) -> bool:
         print("no votes and no verdicts yet")
     write_json(arena.folder / "ratings.json", summary.as_dict(arena, every))
     if html is not None:
-        write_text(html, summary.html(arena, every))
+        write_text(html, shown.html(arena, every))
         print(html)
     return weak
