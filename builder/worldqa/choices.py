@@ -6,8 +6,8 @@ left out:
     write     wrong options about as long as the right one, as many as are still wanted
     rules     builder/options.py: none twice, none empty, none equal to the right one, no length that gives it away
     blind     each blind model sees question and options in all their rotations, and nothing of the video
-    change    where one finds the right option, the wrong ones are written anew, but for those that took a model in: that
-              it chose in two or more rotations
+    change    where one finds the right option, the wrong ones are written anew, but for those that took a model in:
+              that it chose in two or more rotations
 
 A model finds the right option if it chooses it in more than half of the rotations: neither a letter that it always says
 nor one lucky guess is that. One whose replies can be read in half of the rotations or fewer says nothing either way, so
