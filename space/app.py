@@ -63,11 +63,10 @@ CSS = (
 #notes textarea, #picture-note textarea { font-size: 13px }
 @media (max-width: 640px) {
     .gradio-container .main.fillable.app { padding: 8px !important }
-    .tab-container button { padding: 0 5px !important; font-size: 12.5px !important } }
+    .tab-container button { padding: 0 7px !important; font-size: 13px !important } }
 .secondary-wrap input { padding-right: 24px !important; text-overflow: ellipsis }
 """
     + columns.TABLE_CSS
-    + arena_tab.CSS
 )
 
 
@@ -204,7 +203,7 @@ def main() -> None:
     duel = arena_tab.opened(arena, os.environ.get("EASG_BENCH_VOTES_TO", ""), videos) if arena else None
     build(app, duel).launch(
         max_file_size=UPLOAD_LIMIT,
-        css=CSS,
+        css=CSS + (arena_tab.CSS if duel is not None else ""),
         head=columns.TABLE_SCRIPT,
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         footer_links=["api"],

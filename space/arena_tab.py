@@ -25,10 +25,13 @@ INTRO = (
 ALL_DONE = "There is no pair left that you have not voted on. Thank you!"
 CHOICES = (("A is better", "a"), ("B is better", "b"), ("Both are good", "tie"), ("Both are bad", "both bad"))
 ORDERS = 20  # of the votes for Elo: a viewer waits
+# at 640 px and below six tabs have to stand side by side
 CSS = """
 .duel { border: 1px solid rgba(133,141,149,.5); border-radius: 8px; padding: .6rem .9rem; min-height: 5rem }
 .duel h3 { margin: 0 0 .3rem; font-size: 1rem; opacity: .75 } .duel p { margin: 0; overflow-wrap: anywhere }
 .events { white-space: pre-wrap; margin: .3rem 0; max-height: 16rem; overflow-y: auto }
+@media (max-width: 640px) {
+    .tab-container button { padding: 0 3px !important; font-size: 12.5px !important } }
 .rated { border-collapse: collapse } .rated th, .rated td { padding: .25rem .7rem; text-align: left }
 """
 

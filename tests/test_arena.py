@@ -198,7 +198,7 @@ ROWS: list[dict[str, Any]] = [
     }
     for n in range(12)
 ]
-Answers = Mapping[str, str | None]
+Answers = dict[str, str | None]
 
 
 @pytest.fixture
@@ -270,7 +270,6 @@ def test_an_arena_that_was_stopped_goes_on_and_asks_nothing_twice(run: Callable[
     coming = judge_matches(arena, Referee(engine), VerdictStore(tmp_path / "store", Referee(engine).key))
     for _ in range(5):
         next(coming)
-    coming.close()
     assert len(arena.verdicts(Referee(engine).key)) == 5
     later = Scripted(lambda *_: None, chances=fair)
     assert judge(arena, later) == 19 and len(later.asked) == 19

@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -156,7 +157,7 @@ def test_models_that_were_never_compared_with_the_others_have_no_ratings() -> No
 # -- correlation ------------------------------------------------------------------------------------------------------
 
 
-def scored(**scores: list[float | None]) -> dict[str, list[Scored]]:
+def scored(**scores: Sequence[float | None]) -> dict[str, list[Scored]]:
     """Rows of models: their scores by question, each on a clip of its own."""
     return {
         model: [Scored(f"q{n:04}", f"q{n:04}", "open", score) for n, score in enumerate(of)]

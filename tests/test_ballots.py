@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
 
-def an_arena(folder: Path, questions: int = 3, players: tuple[str, ...] = ("x", "y")) -> Arena:
+def an_arena(folder: Path, questions: int = 3, players: tuple[str, str] = ("x", "y")) -> Arena:
     lines = [
         Match(
             f"id{n}",
@@ -41,7 +41,8 @@ def an_arena(folder: Path, questions: int = 3, players: tuple[str, ...] = ("x", 
             f"Why {n}?",
             "He runs.",
             "",
-            *players[:2],
+            players[0],
+            players[1],
             f"{players[0]} says {n}",
             f"{players[1]} says {n}",
         )

@@ -196,8 +196,8 @@ def correlation(
     draws = [ranked(_times(drawn, len(every))) for _ in range(resamples if len(every) >= FEWEST_CLIPS else 0)]
     finite = np.array([one for one in draws if one is not None])
     ends = _intervals(finite) if len(finite) >= max(1.0, (1 - FEW) * resamples) else None
-    spans = [None, None] if ends is None else [(float(low), float(high)) for low, high in ends]
-    return Correlation(*whole, *spans, len(names))
+    of_spearman, of_kendall = (None, None) if ends is None else ((float(low), float(high)) for low, high in ends)
+    return Correlation(*whole, of_spearman, of_kendall, len(names))
 
 
 def _correlated(rating: np.ndarray, means: np.ndarray) -> tuple[float, float] | None:
