@@ -23,7 +23,7 @@ INTRO = (
     "visit, nothing else."
 )
 ALL_DONE = "There is no pair left that you have not voted on. Thank you!"
-CHOICES = (("A is better", "a"), ("B is better", "b"), ("Both are good", "tie"), ("Both are bad", "both bad"))
+CHOICES = (("A is better", "a"), ("B is better", "b"), ("Both good", "tie"), ("Both bad", "both bad"))
 ORDERS = 20  # of the votes for Elo: a viewer waits
 # at 640 px and below six tabs have to stand side by side
 CSS = """
@@ -32,6 +32,7 @@ CSS = """
 .events { white-space: pre-wrap; margin: .3rem 0; max-height: 16rem; overflow-y: auto }
 @media (max-width: 640px) {
     .tab-container button { padding: 0 3px !important; font-size: 12.5px !important } }
+.wide { overflow-x: auto }
 .rated { border-collapse: collapse } .rated th, .rated td { padding: .25rem .7rem; text-align: left }
 """
 
@@ -110,7 +111,7 @@ def _answer(letter: str, text: str) -> str:
 def _names(shown: Shown, outcome: str) -> str:
     voted = next(text for text, value in CHOICES if value == outcome)
     a, b = (html.escape(name) for name in shown.names)
-    return f"<p>Counted: {voted.lower() if voted[1:2] != ' ' else voted}. A was <b>{a}</b>, B was <b>{b}</b>.</p>"
+    return f"<p>Counted: {voted}. A was <b>{a}</b>, B was <b>{b}</b>.</p>"
 
 
 def _ratings(votes: list[Vote]) -> str:
@@ -126,7 +127,7 @@ def _ratings(votes: list[Vote]) -> str:
         for one in ratings.elo_ratings(votes, orders=ORDERS)
     )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "votes", "wins", "ties", "Bradley-Terry", "Elo"))
-    return f'<table class="rated"><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>'
+    return f'<div class="wide"><table class="rated"><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
 def tab(page: Page) -> None:

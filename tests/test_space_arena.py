@@ -66,6 +66,7 @@ def test_names_come_after_the_vote_and_the_vote_is_on_disk(
     assert all(page.locator(button).is_disabled() for button in BUTTONS)
     page.locator("#show-ratings").click()
     page.locator("#people-ratings table").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the page"
     page.screenshot(path=pictures / f"arena-{width}-after.png", full_page=True)
     lines = [json.loads(line) for line in (folder / "votes.jsonl").read_text().splitlines()]
     assert len(lines) == before + 1

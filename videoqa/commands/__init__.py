@@ -20,7 +20,8 @@ from videoqa.benchmark import tracks
 from videoqa.errors import UserError
 from videoqa.extras import advice
 
-GROUPS = ("ask", "agents", "results", "arena", "data", "check", "hosts", "build")  # modules here, in the order of the help
+# modules here, in the order of the help
+GROUPS = ("ask", "agents", "results", "arena", "data", "check", "hosts", "build")
 
 
 def command_line() -> typer.Typer:
