@@ -1,4 +1,4 @@
-"""The leaderboard as a Gradio Space: Leaderboard, Types, Browse, Submit, About.
+"""The leaderboard as a Gradio Space: Leaderboard, Types, Browse, Arena, Submit, About.
 
     python space/app.py          on http://127.0.0.1:7860 with the demo's results; `make space` does the same
 
@@ -7,6 +7,8 @@
                           there is nothing to browse
     EASG_BENCH_VIDEOS     folder of videos, for pictures behind the boxes
     EASG_BENCH_SUBMIT_TO  dataset repo that gets submissions as pull requests, with a token in HF_TOKEN
+    EASG_BENCH_ARENA      arena folder (`easg-bench arena pairs`) whose pairs people vote on; without it there is no tab
+    EASG_BENCH_VOTES_TO   dataset repo that keeps the votes as well, with a token in HF_TOKEN
 
 What models, judges and uploads say is shown as text: escaped, or in text boxes.
 """
@@ -20,6 +22,7 @@ from typing import Any
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 try:
+    import arena_tab
     import columns
     import gradio as gr
     from views import DEMO, App, published
@@ -67,7 +70,7 @@ CSS = (
 )
 
 
-def build(app: App) -> gr.Blocks:
+def build(app: App, arena: arena_tab.Page | None = None) -> gr.Blocks:
     """The page."""
     first = app.track(None)
     groups = app.choices(first.name)  # what the first view shows; what is newer comes when the page has loaded
@@ -109,6 +112,8 @@ def build(app: App) -> gr.Blocks:
                 pairs = gr.Plot(show_label=False, elem_id="two-ways")
             with gr.Tab("Browse", id="browse"):
                 kind, clip, words, question, listed, *details = _browse_tab(first)
+            if arena is not None:
+                arena_tab.tab(arena)
             with gr.Tab("Submit", id="submit"):
                 files, verdict, preview, todo, send, checked = _submit_tab()
             with gr.Tab("About", id="about"):
@@ -193,10 +198,12 @@ def main() -> None:
     """Read the environment and serve."""
     data = os.environ.get("EASG_BENCH_DATA", "")
     results = Results(os.environ.get("EASG_BENCH_RESULTS") or DEMO)
-    app = App(results, data, os.environ.get("EASG_BENCH_VIDEOS", ""), os.environ.get("EASG_BENCH_SUBMIT_TO", ""))
-    build(app).launch(
+    videos, arena = os.environ.get("EASG_BENCH_VIDEOS", ""), os.environ.get("EASG_BENCH_ARENA", "")
+    app = App(results, data, videos, os.environ.get("EASG_BENCH_SUBMIT_TO", ""))
+    duel = arena_tab.opened(arena, os.environ.get("EASG_BENCH_VOTES_TO", ""), videos) if arena else None
+    build(app, duel).launch(
         max_file_size=UPLOAD_LIMIT,
-        css=CSS,
+        css=CSS + (arena_tab.CSS if duel is not None else ""),
         head=columns.TABLE_SCRIPT,
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         footer_links=["api"],

@@ -129,7 +129,7 @@ def test_the_core_knows_no_paper(path: Path) -> None:
     assert not [word for word in words if PAPERS_WORDS.search(word)], f"{name(path)} knows a paper"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "videoqa").glob("*.j2")), ids=name)
+@pytest.mark.parametrize("path", sorted((ROOT / "videoqa").rglob("*.j2")), ids=name)
 def test_the_templates_know_no_paper(path: Path) -> None:
     assert not PAPERS_WORDS.search(path.read_text(encoding="utf-8"))
 

@@ -50,11 +50,12 @@ def harmless(text: str, one_line: bool) -> str:
     return " ".join(text.replace('"', "'").split()) if one_line else text
 
 
-def quoted(text: str) -> str:
-    """The answer's lines, each behind QUOTE, harmless, a forged score line without its number. A small judge believes
-    a line that stands for itself ("The answer above is correct"), and hardly one that is said to be the student's."""
+def quoted(text: str, mark: str = QUOTE) -> str:
+    """The answer's lines, each behind the mark, harmless, a forged score line without its number. A small judge
+    believes a line that stands for itself ("The answer above is correct"), and hardly one that is said to be the
+    student's."""
     lines = [_SCORE_LINE.sub(r"\1 (number)", " ".join(line.split())) for line in harmless(text, False).splitlines()]
-    return "\n".join(f"{QUOTE}{line}" for line in lines if line) or f"{QUOTE}(no answer)"
+    return "\n".join(f"{mark}{line}" for line in lines if line) or f"{mark}(no answer)"
 
 
 def prompt(rubric: Rubric, item: Item, safe: bool = True) -> Conversation:

@@ -20,6 +20,7 @@ VERDICT_KINDS = {
     **{"id": str, "of": str, "judge": str, "status": str, "explanation": str, "raw": str, "matched": str},
     **dict.fromkeys(("score", "most_likely", "mass"), float | int | None),
     "probabilities": list | None,
+    "choice": int | None,
 }
 STORE_FORMAT = 1
 

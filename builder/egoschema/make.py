@@ -14,19 +14,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from builder.egoschema.filters import WRONG, faults, give_away
+from builder.egoschema.filters import WRONG, faults
 from builder.egoschema.narrated import Clip
+from builder.options import chosen, give_away
 from builder.replies import json_in
 from builder.stages import Request, Stages
 from videoqa.benchmarks.egoschema.data import TYPE
 from videoqa.benchmarks.egoschema.prompts import INSTRUCTION, LETTER
 from videoqa.choices import lettered, shuffled
 from videoqa.engines import Conversation
-from videoqa.reading.choices import Choice, is_right, read_choice
+from videoqa.reading.choices import Choice, is_right
 
 QUESTIONS = 3  # of a clip
 ATTEMPTS = 3
@@ -128,14 +129,10 @@ def _right(one: Made, choice: Choice) -> bool:
     return is_right(choice, row["gold"], row["choices"])
 
 
-def _chosen(made: Sequence[Made], stages: Stages, stage: str, head: Callable[[dict[str, Any]], str]) -> list[Choice]:
+def _chosen(made: Sequence[Made], stages: Stages, stage: str, head: Callable[[Mapping[str, Any]], str]) -> list[Choice]:
     """What the model chooses where it sees options and perhaps the question, but nothing of the clip."""
     rows = [one.row for one in made]
-    requests = [
-        Request(row["id"], _user(f"{INSTRUCTION}{head(row)}{lettered(row['choices'])}\n{LETTER}"), 32) for row in rows
-    ]
-    replies = stages.ask(stage, requests, seed=0, temperature=0.0) if requests else []
-    return [read_choice(reply.text, row["choices"]) for reply, row in zip(replies, rows, strict=True)]
+    return chosen(rows, stages, stage, lambda row: f"{INSTRUCTION}{head(row)}{lettered(row['choices'])}\n{LETTER}")
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

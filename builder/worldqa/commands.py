@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -65,3 +65,111 @@ def build(
     if questions.alone:
         typer.echo(f"{len(questions.alone)} of them are not in {GENERATION}, {questions.alone[0]} the first")
     typer.echo(f"dataset: {out}\nsha256: {repo.folder_sha256(out)}")
+
+
+Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="folder in the form of the public copy")]
+Notes = Annotated[Path | None, typer.Option(help="JSON file with what is known already (events help the engine)")]
+EngineSpec = Annotated[str, typer.Option(help="the model: a folder, a Hub id, vllm:NAME or server:...")]
+Limit = Annotated[int | None, typer.Option(min=1, help="only the first N questions, for a trial")]
+StagesFolder = Annotated[Path | None, typer.Option(help="folder for what the model said (OUT.stages)")]
+
+
+@app.command()
+def annotate(
+    source: Source,
+    engine: EngineSpec,
+    out: Annotated[Path, typer.Option(help="JSON file for `build --notes`; it may be that of --notes")],
+    notes: Notes = None,
+    samples: Annotated[int, typer.Option(min=1, help="votes on each question")] = 3,
+    limit: Limit = None,
+    stages: StagesFolder = None,
+) -> None:
+    """Have an engine say which knowledge and how many steps of thought each question needs. What was stopped goes on
+    where it was; what cannot be decided is left out and named (exit code 3)."""
+    from builder.stages import Stages
+    from builder.worldqa import annotate as annotating
+    from builder.worldqa.notes import read_notes
+    from videoqa.files import write_json
+
+    rows = _open_rows(source, notes, limit)
+    opened = _opened(engine, "--engine")
+    with Stages(stages or out.with_name(f"{out.name}.stages"), opened, annotating.DECISIONS) as asking:
+        made = annotating.annotate(rows, asking, samples)
+    write_json(out, annotating.notes_with(read_notes(notes) if notes else {}, made))
+    typer.echo(annotating.summary(made))
+    typer.echo(f"notes: {out}; stages: {asking.folder}, {asking.prompts_sent:,} prompts of this run")
+    failed = sum(one.failed for one in made)
+    if failed:
+        typer.echo(f"{failed} calls failed; the same command asks only for them again", err=True)
+    if failed or any(one.steps is None or one.knowledge is None for one in made):
+        raise typer.Exit(3)
+
+
+@app.command("make-choices")
+def make_choices(
+    source: Source,
+    engine: EngineSpec,
+    out: Annotated[Path, typer.Option(help="folder for the questions in the form of the public copy")],
+    blind_engine: Annotated[
+        list[str] | None, typer.Option(help="a model that must not find the answer; may come more than once (--engine)")
+    ] = None,
+    notes: Notes = None,
+    options: Annotated[int, typer.Option(min=3, max=5, help="options of a question")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="how often options are changed at most")] = 5,
+    limit: Limit = None,
+    stages: StagesFolder = None,
+) -> None:
+    """Make multiple-choice questions of open ones: wrong options by an engine, changed until blind models fail. What
+    was stopped goes on where it was; questions that never pass are listed and left out (exit code 3)."""
+    import json
+
+    from builder.stages import Stages
+    from builder.worldqa import choices
+    from builder.worldqa.files import GENERATION, MC, MC_PPL, rows_of
+    from videoqa.files import write_json, write_text
+
+    ours = {"choices.json", *(f"{config}.jsonl" for config in (GENERATION, MC, MC_PPL))}
+    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - ours):
+        raise BuildError(f"{out}: holds something else; choose a new folder")
+    rows = _open_rows(source, notes, limit)
+    writer = _opened(engine, "--engine")
+    answerers = [_opened(one, "--blind-engine") for one in blind_engine or ()] or [writer]
+    folder = stages or out.with_name(f"{out.name}.stages")
+    answering = [Stages(folder / f"blind-{n}", one, ()) for n, one in enumerate(answerers, 1)]
+    with Stages(folder, writer, choices.DECISIONS) as writing:
+        drafts = choices.make(rows, writing, answering, options=options, rounds=rounds)
+    made = [list(choices.rotations(draft)) for draft in drafts if draft.passed]
+    files = {
+        GENERATION: [dict(row) for _, row in rows_of(source, GENERATION)],
+        MC: [row for of in made for row in of],
+        MC_PPL: [of[0] for of in made],
+    }
+    for config, of in files.items():
+        write_text(out / f"{config}.jsonl", "".join(json.dumps(row) + "\n" for row in of))
+    write_json(out / "choices.json", choices.report(drafts, [one.name for one in answerers]))
+    typer.echo(choices.summary(drafts))
+    sent = writing.prompts_sent + sum(one.prompts_sent for one in answering)
+    typer.echo(f"questions: {out}; stages: {folder}, {sent:,} prompts of this run")
+    if len(made) < len(drafts):
+        raise typer.Exit(3)
+
+
+def _open_rows(source: Path, notes: Path | None, limit: int | None) -> list[Any]:
+    """The open questions of a folder; BuildError where it has none."""
+    from builder.worldqa.files import GENERATION
+    from builder.worldqa.questions import read
+
+    rows = list(read(source, notes).open)[:limit]
+    if not rows:
+        raise BuildError(f"{source}: has no rows of {GENERATION}, the open-ended questions")
+    return rows
+
+
+def _opened(spec: str, option: str) -> Any:
+    """The engine that an option names."""
+    from videoqa import engines
+
+    try:
+        return engines.open_engine(spec)
+    except (ValueError, OSError, ImportError) as error:
+        raise BuildError(f"{option} {spec}: {error}") from error

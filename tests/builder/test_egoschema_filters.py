@@ -1,4 +1,4 @@
-"""builder/egoschema/filters.py: the rules for made questions."""
+"""builder/egoschema/filters.py and builder/options.py: the rules for made questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.egoschema.filters import faults, give_away, length_bias, sticks_out
+from builder.egoschema.filters import faults
+from builder.options import give_away, length_bias, sticks_out
 
 ANSWER = "C washes the pan."
 WRONG = ["C dries the pan.", "C fills the pan.", "C breaks a pan.", "C cooks an egg."]

@@ -1,6 +1,6 @@
 """`easg-bench`: run | answer | judge | report | submit | card | compare | merge | videos | judge-check | rejudge |
-lighteval | show | import-answers | build | builder, and the commands that a benchmark brings along (EASG-Bench: fetch,
-export-answers).
+lighteval | show | import-answers | arena | build | builder, and the commands that a benchmark brings along
+(EASG-Bench: fetch, export-answers).
 
     easg-bench run --data build/easg-bench --model MODEL --judge JUDGE --prompt narrations --out runs/mine
 
@@ -31,7 +31,8 @@ def _tell_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-GROUPS = ("ask", "agents", "results", "data", "check", "hosts", "build")  # modules here, in the order of the help
+# modules here, in the order of the help
+GROUPS = ("ask", "agents", "results", "arena", "data", "check", "hosts", "build")
 
 
 def general(

@@ -190,7 +190,7 @@ class TransformersEngine:
         self._vision: Vision | None = None
         self._known_choices: dict[tuple[str, tuple[str, ...]], Choices] = {}
         self._control = control_tokens(self._tokenizer)
-self.name = name
+        self.name = name
         self.settings = {"engine": "transformers", **settings}
         if rounds(self._model):
             self.settings["choices"] = "float32 head"  # numbers of choice_logprobs differ from those without

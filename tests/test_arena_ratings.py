@@ -1,4 +1,4 @@
-"""videoqa/benchmarks/worldqa/arena.py: pairs, votes that count once, Elo and Bradley-Terry against others' sums."""
+"""videoqa/arena: pairs, votes that count once, Elo and Bradley-Terry against others' sums."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ import json
 import math
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
 
-from videoqa.benchmarks.worldqa.arena import (
-    OUTCOMES,
-    Vote,
-    Votes,
-    bradley_terry,
-    elo,
-    elo_ratings,
-    pairs,
-    rank_correlation,
-)
+from videoqa.arena.ratings import bradley_terry, correlation, elo, elo_ratings, matrix
+from videoqa.arena.votes import OUTCOMES, Vote, Votes, pairs
 from videoqa.errors import UserError
+from videoqa.scores import Scored
 
 
 def votes(*rows: tuple[str, str, str]) -> list[Vote]:
@@ -132,9 +127,18 @@ def test_intervals_lie_around_the_ratings_and_the_order_of_votes_does_not_matter
     assert sum(one.wins + one.ties / 2 for one in ratings) == len(cast)
 
 
-def test_votes_on_one_question_are_resampled_together() -> None:
-    one_question = [Vote(f"voter {n}", "q", "x", "y", "a" if n % 3 else "b") for n in range(60)]
-    assert all(rating.interval is None for rating in bradley_terry(one_question, resamples=50))
+def test_votes_on_one_clip_are_resampled_together() -> None:
+    one_clip = [Vote("anna", f"q{n}", "x", "y", "a" if n % 3 else "b", "clip") for n in range(60)]
+    assert all(rating.interval is None for rating in bradley_terry(one_clip, resamples=50))
+
+    def width(of: list[Vote]) -> float:
+        low, high = bradley_terry(of, resamples=200)[0].interval or (0.0, 0.0)
+        return high - low
+
+    # ten questions of a clip that all say the same are no more than one
+    alone = [Vote("anna", f"q{n}", "x", "y", "a" if n % 3 else "b") for n in range(30)]
+    tenfold = [Vote(f"voter {k}", v.question, "x", "y", v.outcome, v.question) for v in alone for k in range(10)]
+    assert width(tenfold) == pytest.approx(width(alone))
 
 
 def test_few_votes_have_ratings_without_an_interval() -> None:
@@ -153,12 +157,66 @@ def test_models_that_were_never_compared_with_the_others_have_no_ratings() -> No
 # -- correlation ------------------------------------------------------------------------------------------------------
 
 
+def scored(**scores: Sequence[float | None]) -> dict[str, list[Scored]]:
+    """Rows of models: their scores by question, each on a clip of its own."""
+    return {
+        model: [Scored(f"q{n:04}", f"q{n:04}", "open", score) for n, score in enumerate(of)]
+        for model, of in scores.items()
+    }
+
+
 def test_ranks_agree_or_contradict_the_scores() -> None:
-    ratings = bradley_terry(many(2, 600, {"x": 1100, "y": 1000, "z": 900}), resamples=0)
-    assert rank_correlation(ratings, {"x": 40.0, "y": 30.0, "z": 20.0, "other": 1.0}) == pytest.approx(1)
-    assert rank_correlation(ratings, {"x": 20.0, "y": 30.0, "z": 40.0}) == pytest.approx(-1)
-    assert rank_correlation(ratings, {"x": 20.0, "y": 30.0}) is None
-    assert rank_correlation(ratings, {"x": 20.0, "y": 20.0, "z": 20.0}) is None
+    cast = many(2, 600, {"x": 1100, "y": 1000, "z": 900})
+    high, middle, low = [1.0, 0.5] * 300, [0.5, 0.5] * 300, [0.5, 0.0] * 300
+    found = correlation(cast, scored(x=high, y=middle, z=low, other=high), resamples=50)
+    assert found is not None and (found.spearman, found.kendall, found.models) == (1.0, 1.0, 3)
+    assert found.spearman_interval == (1.0, 1.0) and found.kendall_interval == (1.0, 1.0)
+    reversed_ = correlation(cast, scored(x=low, y=middle, z=high), resamples=0)
+    assert reversed_ is not None and (reversed_.spearman, reversed_.kendall) == (-1.0, -1.0)
+    assert reversed_.spearman_interval is None
+    assert correlation(cast, scored(x=high, y=low)) is None
+    assert correlation(cast, scored(x=high, y=high, z=high)) is None
+    assert correlation(cast, scored(x=high, y=middle, z=[None])) is None
+
+
+def test_ranks_are_those_of_scipy_and_of_the_types_on_their_own_scale() -> None:
+    cast = many(5, 900, {"w": 1150, "x": 1050, "y": 950, "z": 850})
+    means = {"w": 0.3, "x": 0.9, "y": 0.6, "z": 0.1}
+    found = correlation(cast, scored(**{model: [mean] * 900 for model, mean in means.items()}), resamples=0)
+    of = {rating.model: rating.value for rating in bradley_terry(cast, resamples=0)}
+    both = [of[m] for m in means], list(means.values())
+    assert found is not None
+    assert (found.spearman, found.kendall) == pytest.approx((spearmanr(*both).statistic, kendalltau(*both).statistic))
+    # a type that even the ground truth gets little for counts as much as one that it gets much for
+    rows = {m: [Scored("1", "c", "hard", h), Scored("2", "c", "easy", e)] for m, h, e in
+            (("w", 2.0, 1.0), ("x", 1.0, 3.0), ("y", 0.5, 4.0), ("z", 0.1, 5.0))}  # fmt: skip
+    plain = correlation(cast, rows, resamples=0)
+    scaled = correlation(cast, rows, {"hard": 2.0, "easy": 100.0}, resamples=0)
+    assert plain is not None and scaled is not None and plain.spearman == -1.0 and scaled.spearman == 1.0
+
+
+def test_models_without_finite_ratings_are_ranked_by_their_points() -> None:
+    cast = votes(("x", "y", "a"), ("y", "z", "a"), ("x", "z", "a"))
+    found = correlation(cast, scored(x=[0.9], y=[0.5], z=[0.1]))
+    assert found is not None and found.spearman == 1.0 and found.spearman_interval is None
+
+
+# -- who beat whom ----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(OUTCOME, max_size=40))
+def test_a_win_of_the_one_is_a_loss_of_the_other(rows: list[tuple[list[str], str]]) -> None:
+    cast = votes(*[(two[0], two[1], outcome) for two, outcome in rows])
+    of = matrix(cast)
+    for one, others in of.items():
+        for other, record in others.items():
+            back = of[other][one]
+            assert (record.wins, record.losses) == (back.losses, back.wins)
+            assert (record.ties, record.both_bad) == (back.ties, back.both_bad)
+            if record.votes:
+                assert record.share is not None and back.share is not None
+                assert record.share + back.share == pytest.approx(1)
+    assert sum(record.votes for others in of.values() for record in others.values()) == 2 * len(cast)
 
 
 # -- pairs and votes --------------------------------------------------------------------------------------------------
@@ -179,9 +237,13 @@ def test_each_question_has_so_many_different_pairs_and_every_pair_comes_equally_
 
 
 def test_models_without_an_answer_are_in_no_pair() -> None:
-    answers = {"x": {"q": "a"}, "y": {"q": " "}, "z": {"q": "b", "r": "c"}}
-    ((pair,),) = [pairs(answers, rounds=5)]
+    answers = {"x": {"q": "a"}, "y": {}, "z": {"q": "b", "r": "c"}}
+    (pair,) = pairs(answers, rounds=5)
     assert (pair.question, {pair.a, pair.b}) == ("q", {"x", "z"})
+
+
+def test_without_a_number_of_rounds_all_pairs_meet() -> None:
+    assert len(pairs(ANSWERS)) == 60 * 15
 
 
 def test_votes_are_kept_and_a_second_one_is_refused_on_whatever_side(tmp_path: Path) -> None:
