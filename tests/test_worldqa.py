@@ -88,6 +88,8 @@ def test_a_run_has_the_mean_of_the_judge_s_scores_and_the_truth_is_not_divided_b
     verdicts = [json.loads(line) for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()]
     truths = [line["score"] for line in verdicts if line["of"] == "truth"]
     assert truths == [0.95] * 12
+    assert result["calibration"] == {"means": {"open": pytest.approx(0.95)}, "n": 12}
+    assert "it gives the ground truth: open 0.95" in output
 
 
 @pytest.mark.parametrize(("way", "shown"), [("augmented", "He slides a long"), ("augmented-8", "He slides a long")])
