@@ -133,7 +133,7 @@ def test_the_copy_is_fetched_from_the_hub_by_its_name(tmp_path: Path, monkeypatc
     demo.main(tmp_path / "copy")
     parts = {f"{name}/test.jsonl": (tmp_path / "copy" / f"{name}.jsonl").read_bytes() for name in demo.rows()}
     with HubServer({"org/worldqa": {**parts, "videos.zip": b"large"}}) as hub:
-        fetch = huggingface_hub.snapshot_download
+        fetch: Any = huggingface_hub.snapshot_download
         there: dict[str, Any] = {"endpoint": hub.url, "cache_dir": tmp_path / "cache"}
         monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *a, **k: fetch(*a, **k, **there))
         done = build(Path("org/worldqa"), tmp_path / "data")
