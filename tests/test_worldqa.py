@@ -88,6 +88,8 @@ def test_a_run_has_the_mean_of_the_judge_s_scores_and_the_truth_is_not_divided_b
     verdicts = [json.loads(line) for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()]
     truths = [line["score"] for line in verdicts if line["of"] == "truth"]
     assert truths == [0.95] * 12
+    assert result["calibration"] == {"means": {"open": pytest.approx(0.95)}, "n": 12}
+    assert "it gives the ground truth: open 0.95" in output
 
 
 @pytest.mark.parametrize(("way", "shown"), [("augmented", "He slides a long"), ("augmented-8", "He slides a long")])
@@ -131,8 +133,8 @@ def test_the_copy_is_fetched_from_the_hub_by_its_name(tmp_path: Path, monkeypatc
     demo.main(tmp_path / "copy")
     parts = {f"{name}/test.jsonl": (tmp_path / "copy" / f"{name}.jsonl").read_bytes() for name in demo.rows()}
     with HubServer({"org/worldqa": {**parts, "videos.zip": b"large"}}) as hub:
-        fetch = huggingface_hub.snapshot_download
-        there = {"endpoint": hub.url, "cache_dir": tmp_path / "cache"}
+        fetch: Any = huggingface_hub.snapshot_download
+        there: dict[str, Any] = {"endpoint": hub.url, "cache_dir": tmp_path / "cache"}
         monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *a, **k: fetch(*a, **k, **there))
         done = build(Path("org/worldqa"), tmp_path / "data")
         assert done.exit_code == 0 and "multiple-choice: 12 questions" in done.output, done.output

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -26,7 +27,7 @@ from videoqa.measures import CIRCULAR
 from videoqa.rating import arrangements, item_of, scored
 from videoqa.results import read
 from videoqa.rows import sample
-from videoqa.runs import Run
+from videoqa.runs import Run, answer_rows, judge_rows
 from videoqa.scorer import Item
 
 GOLD = {question: options[0] for _, question, options, _, _, _ in demo.QUESTIONS}
@@ -469,3 +470,36 @@ def test_two_runs_are_compared_by_questions_and_not_by_rows(data: Path, tmp_path
     done = bench("compare", tmp_path / "a", tmp_path / "b")
     assert done.exit_code == 0 and "│   12 │" in done.output and "+100.00" in done.output, done.output
     assert "left out" not in done.output
+
+
+@settings(max_examples=25)
+@given(st.lists(st.lists(st.sampled_from([*"ABCD?"]), min_size=4, max_size=4), min_size=1, max_size=4))
+def test_an_early_stop_gives_the_accuracy_of_the_whole_run(replies: list[list[str]]) -> None:
+    asked = [ROW | {"id": f"q{n}", "question": f"Why {n}?"} for n in range(len(replies))]
+    rows: list[Any] = rearranged(asked, "circular")
+
+    def say(text: str) -> str:
+        number = int(re.search(r"Why (\d)\?", text)[1])  # type: ignore[index]
+        first = re.search(r"^A\. (\w+)$", text, re.M)[1]  # type: ignore[index]
+        return replies[number][ROW["choices"].index(first)]
+
+    found = []
+    for early in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            about = {
+                "data": "d",
+                "config": "c",
+                "revision": "r",
+                "model": "m",
+                "prompt": "blind",
+                "track": "worldqa-mc",
+            }
+            settings_ = about | {"max_new_tokens": 4, "limit": None, "rows": len(asked), "protocol": "generation"}
+            opened = Run(Path(folder) / "run", settings_ | ({"stop_early": True} if early else {}))
+            lines = list(answer_rows(scripted("m", say), rows, opened))
+            assert sorted(line["id"] for line in lines) == sorted(row["id"] for row in rows)
+            predictions = {name: line["prediction"] for name, line in opened.answers().items()}
+            list(judge_rows(Letters(), rows, predictions, opened, None))
+            verdicts = opened.verdicts(Letters().key, "answer")
+            found.append({one.id: one.score for one in scored(rows, verdicts)})
+    assert found[0] == found[1] and len(found[0]) == len(replies)

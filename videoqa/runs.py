@@ -33,12 +33,12 @@ from videoqa.choices import rearranged
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, short_hash, write_json
 from videoqa.judge import MIN_MASS
-from videoqa.rating import Of, arrangements, breakdowns, is_withheld, rate, summarize
+from videoqa.rating import Of, arrangements, breakdowns, is_withheld, rate, scored, summarize
 from videoqa.repeats import repeated
 from videoqa.reply import STATUSES, Verdict
 from videoqa.rows import Row, clips_revision, questions, revision, sample, shard
 from videoqa.scorer import Scorer
-from videoqa.scores import Scored, each_once
+from videoqa.scores import Calibration, Scored, each_once
 from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
 from videoqa.usage import usage_of
 
@@ -234,6 +234,8 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
     given, truths = (run.verdicts(key, of) for of in ("answer", "truth"))
     given = {name: v for name, v in given.items() if answers.get(name, NOT_ASKED)["error"] is None}
     scores, scale = summarize(of_track, key, rows, given, truths)
+    if scale is None and truths:  # what the judge gives the ground truth stands beside scores that it does not divide
+        scale = Calibration.of(key, scored(rows, truths), types=of_track.types)
     masses = [v.mass for v in given.values() if v.mass is not None]
     about = {"mass": math.fsum(masses) / len(masses) if masses else None, "low_mass": sum(m < MIN_MASS for m in masses)}
     errors = [answers.get(row["id"], NOT_ASKED)["error"] for row in rows]

@@ -93,7 +93,7 @@ def _of_lighteval(
             "rows": avg["n"],
         },
         "scorer": key,
-        "judge": judge if track.measure.needs_truth else None,
+        "judge": judge if track.rubric is not None else None,
         "calibration": {
             "means": {t: 100 * s["mean"] / s["value"] for t, s in types.items() if s["value"]},
             "n": avg["n"],
