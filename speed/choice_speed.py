@@ -31,9 +31,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from videoqa.benchmarks.egoschema import EGOSCHEMA, load
+from videoqa.choices import LETTERS
 from videoqa.choosing import GENERATION, LIKELIHOOD
 from videoqa.engines.transformers import TransformersEngine
-from videoqa.letters import LETTERS, is_right, read_choice
+from videoqa.reading.choices import is_right, read_choice
 from videoqa.rows import Row, sample
 
 BLOCKS = 5
@@ -80,7 +81,7 @@ def lightevals(engine: TransformersEngine, batch_size: int) -> Way:
     logging.getLogger("lighteval").setLevel(logging.ERROR)
 
     def answer(rows: Sequence[Row]) -> list[tuple[str, list[float]]]:
-        docs = [put_letters(row, track="egoschema", prompt="blind") for row in rows]
+        docs = [put_letters(dict(row), track="egoschema", prompt="blind") for row in rows]
         with torch.inference_mode(), contextlib.redirect_stderr(io.StringIO()):  # its bars
             responses = model._loglikelihood_tokens(docs)
         found = []

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.benchmark import ScorerOptions, track
+from videoqa.choices import LETTERS
 from videoqa.comparison import Comparison, compare
 from videoqa.errors import UserError
 from videoqa.folders import command_without_folders, without_folders
-from videoqa.letters import LETTERS
 from videoqa.rating import calibration, scored
 from videoqa.reply import Verdict
 from videoqa.results import Result, describe_judge
