@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from builder.__main__ import app as builder_app
 from demo import worldqa as demo
 from tests.scripted import Scripted
+from videoqa.answering import answer_rows
 from videoqa.benchmark import track
 from videoqa.choices import check_rotations, rearranged
 from videoqa.commands import command_line
@@ -27,7 +28,7 @@ from videoqa.measures import CIRCULAR
 from videoqa.rating import arrangements, item_of, scored
 from videoqa.results import read
 from videoqa.rows import sample
-from videoqa.runs import Run, answer_rows, judge_rows
+from videoqa.runs import Run, judge_rows
 from videoqa.scorer import Item
 
 GOLD = {question: options[0] for _, question, options, _, _, _ in demo.QUESTIONS}
