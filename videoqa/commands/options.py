@@ -82,7 +82,7 @@ SPEC_HELP = (
 )
 _WAYS = "; ".join(f"{track.title}: {', '.join(track.ways)}" for track in tracks().values())
 _AGENTS = [way.agent for track in tracks().values() for way in track.ways.values() if way.agent]
-_EXPERTS = "; ".join(dict.fromkeys(f"{name}={model}" for agent in _AGENTS for name, model in agent.experts.items()))
+_EXPERTS = "; ".join(dict.fromkeys(f"{name} ({model})" for agent in _AGENTS for name, model in agent.experts.items()))
 
 Benchmark = Annotated[
     str | None,

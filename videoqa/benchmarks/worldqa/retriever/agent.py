@@ -36,7 +36,7 @@ MODELS: Mapping[str, str] = {
     "image-text": "a vision engine",
     "speech-text": "a Whisper folder or id, or faster-whisper:FOLDER",
     "audio-text": "a sound classifier's folder or id, or yamnet:FOLDER",
-    KNOWLEDGE: "index:FILE or web:https://HOST/PATH",
+    KNOWLEDGE: "index:FILE or web:ADDRESS",
 }
 MOST_SEARCHES = 3  # for one question
 PASSAGES = 3  # of a search
