@@ -162,7 +162,7 @@ def test_a_file_of_options_that_is_none_is_named(text: str, said: str, bench: Be
 
 def test_options_of_the_model_come_from_a_file_and_are_checked(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text("prefix_reuse: false\n")
-    assert bench("--model-args", str(tmp_path / "model.yaml"), "--thinking")[0] == 0
+    assert bench("--model-args", str(tmp_path / "model.yaml"), "--thinking", "on")[0] == 0
     assert bench.opened["model"]["options"] == {"prefix_reuse": False, "thinking": True}
     assert not bench.opened["judge"].get("options")
     (tmp_path / "model.yaml").write_text("nothing: false\n")

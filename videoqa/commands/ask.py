@@ -254,12 +254,16 @@ def _settings(
 
 
 def _model_options(
-    file: Path | None, thinking: bool | None, chat_template: Path | None, revision: str | None
+    file: Path | None, thinking: str | None, chat_template: Path | None, revision: str | None
 ) -> dict[str, Any]:
     """Further options of the model's engine."""
     options = {} if file is None else read_yaml(file)
     template = None if chat_template is None else str(chat_template)
-    given = {"thinking": thinking, "chat_template": template, "revision": revision}
+    given = {
+        "thinking": None if thinking is None else thinking == "on",
+        "chat_template": template,
+        "revision": revision,
+    }
     return {**options, **{name: value for name, value in given.items() if value is not None}}
 
 

@@ -74,11 +74,14 @@ def from_file(context: typer.Context, path: Path | None) -> None:
     context.default_map = {**(context.default_map or {}), **values}
 
 
-SPEC_HELP = (
-    "Behind a model's name further options may stand, ?NAME=VALUE&NAME=VALUE (values as JSON):\n\n"
-    + "\n\n".join(
-        f"{spec}: {'; '.join(f'{name} - {what}' for name, what in of.items())}." for spec, of in ENGINE_OPTIONS.values()
-    )
+SPEC_HELP = "\n\n".join(
+    [
+        "Behind a model's name further options may stand, ?NAME=VALUE&NAME=VALUE (values as JSON).",
+        *(
+            f"{spec} has {', '.join(f'{n} ({what})' for n, what in of.items())}."
+            for spec, of in ENGINE_OPTIONS.values()
+        ),
+    ]
 )
 _WAYS = "; ".join(f"{track.title}: {', '.join(track.ways)}" for track in tracks().values())
 _AGENTS = [way.agent for track in tracks().values() for way in track.ways.values() if way.agent]
@@ -140,8 +143,7 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the sampling (def
 System = Annotated[str | None, typer.Option(metavar="TEXT|@FILE", help="System text before every question.")]
 Stop = Annotated[list[str] | None, typer.Option(help="An answer ends at this string; can be given again.")]
 Thinking = Annotated[
-    bool | None,
-    typer.Option("--thinking/--no-thinking", help="The model may think first, if it can (default: not)."),
+    Literal["on", "off"] | None, typer.Option(help="Whether the model thinks first, where it can (default: off).")
 ]
 ChatTemplate = Annotated[Path | None, typer.Option(help="File with another chat template than the model's own.")]
 Revision = Annotated[str | None, typer.Option(help="Commit, tag or branch of the model on the Hub.")]
