@@ -150,6 +150,17 @@ def test_circular_is_in_the_config_and_told(data: Path, tmp_path: Path, model: A
         raise bench("submission", out).exception
 
 
+def test_the_page_of_a_run_shows_options_and_speaks_of_no_judge(data: Path, tmp_path: Path, model: Any) -> None:
+    model(chances=lambda text: {"A": 0.9})
+    out, page = tmp_path / "run", tmp_path / "page.html"
+    bench("run", "--data", data, "--model", "m", "--out", out)
+    assert bench("report", out, "--html", page).exit_code == 0
+    text = page.read_text()
+    shown = text[text.index("<body>") :]
+    assert "judge" not in shown.casefold() and "None" not in shown
+    assert 'class="options"' in shown and "(right)" in shown and "How probable each option was" in shown
+
+
 def test_captions_are_needed_where_they_are_shown(data: Path, tmp_path: Path, model: Any) -> None:
     model()
     out, file = tmp_path / "run", tmp_path / "captions.json"

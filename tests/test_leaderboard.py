@@ -294,6 +294,27 @@ def test_published_rows_stand_in_a_table_of_their_own(page: Any) -> None:
     assert shown.count("<tr>") == 1 + 7 + 1, "the row of Table 3 that stands in Table 2 as well comes once"
 
 
+def test_published_rows_of_the_subset_and_of_the_full_set_are_never_in_one_table_or_chart() -> None:
+    from videoqa.benchmark import track
+
+    ego = track("egoschema")
+    full, subset = columns.published(ego).split("<table")[1:]
+    assert "33.30" in full and "56.80" not in full and "56.80" in subset and "33.30" not in subset
+    assert "arXiv 2312.07395" in subset and "rated by" not in full + subset
+    drawn = [[one.scores["Avg."] for one in charts.published_series(ego, config)] for config in ego.sets]
+    assert 56.8 not in drawn[0] and drawn[1] == [56.8]
+
+
+def test_figures_by_letter_are_one_column(board: Path) -> None:
+    means = {"always_A": 0.16, "always_B": 0.2, "chance": 0.2}
+    extras = {name: {"all": {"n": 100, "mean": mean}} for name, mean in means.items()}
+    put(board, judged_by("j", "m", 8.0) | {"extras": extras})
+    (line,) = leaderboard.lines(next(iter(leaderboard.load(board).groups().values())))
+    chance, always = columns._extras(["chance", "always_A", "always_B", "always_C"])
+    assert (chance.name, chance.value(line)) == ("chance", 0.2)
+    assert (always.name, always.value(line), always.text(line)) == ("always, %", 0.2, "A 16 B 20")
+
+
 # -- tracks -----------------------------------------------------------------------------------------------------------
 
 

@@ -164,7 +164,7 @@ def html(views: Sequence[View], rows: Sequence[Row]) -> str:
         columns=columns,
         published=main_rows(of_track, [view.result for view in views]),
         published_cells=published_cells,
-        top=20 * (1 + int(max([100.0, *ends, *values]) / 20)),  # of the chart's axis
+        top=20 * (1 + int(max([100.0, *ends, *values]) / 20)) if of_track.measure.needs_truth else 100,  # of the axis
         differences=[(view, difference(view, views[0], rows)) for view in views[1:]],
         groups=grouped(results),
         describe_judge=describe_judge,
