@@ -38,7 +38,7 @@ class Step:
     model: str
     input: Any  # JSON
     output: str | None
-    seconds: float
+    seconds: float  # since the reply before it, for replies of one batch: together they are the batch's time
     error: str | None = None
     finished: bool = True  # False: a model's reply that was cut
     refusal: bool = False  # the server says that the model refused

@@ -19,6 +19,7 @@ from videoqa.commands import options as o
 from videoqa.commands.ask import answer_run, rate_run
 from videoqa.commands.results import console, report
 from videoqa.errors import UserError
+from videoqa.folders import without_folders
 from videoqa.rating import calibration, scored
 from videoqa.runs import Run, opened_data, rows_of
 from videoqa.steps import read_steps
@@ -63,7 +64,12 @@ def trace(
     for line in steps_of(every, id, row["clip"]):
         number = f" {line['n'] + 1}" if line["step"] in ("query", "search", "summary") else ""
         query = f" for {_printable(line['input']['query'])!r}" if line["step"] == "search" else ""
-        out.print(Text(f"\n{line['step']}{number}{query}, {line['model']}, {line['seconds']:.1f} s", style="cyan"))
+        out.print(
+            Text(
+                f"\n{line['step']}{number}{query}, {without_folders(line['model'])}, {line['seconds']:.1f} s",
+                style="cyan",
+            )
+        )
         if whole:
             out.print(Text(_printable(json.dumps(line["input"], ensure_ascii=False, indent=1)), style="dim"))
         if line["error"] is not None:
