@@ -21,6 +21,7 @@ from videoqa.engines.prefixes import plan_groups, shared_length
 from videoqa.engines.transformers import TransformersEngine
 
 torch = pytest.importorskip("torch")
+nn = torch.nn
 
 
 def texts(engine: TransformersEngine, chosen: Sequence[Conversation], **how: Any) -> list[str | None]:
@@ -92,12 +93,12 @@ def test_ten_is_told_from_one_however_it_is_tokenized(start: str, digits_apart: 
         assert one == pytest.approx(plain.choices(row, start, 1, 1), abs=FOLLOWED)
 
 
-class Rounding(torch.nn.Module):
+class Rounding(nn.Module):
     """A last layer in bfloat16 whose first two logits, 16 and 16 1/64, are one number there."""
 
     def __init__(self, bias: bool) -> None:
         super().__init__()
-        self.head = torch.nn.Linear(8, 3, bias=bias, dtype=torch.bfloat16)
+        self.head = nn.Linear(8, 3, bias=bias, dtype=torch.bfloat16)
         with torch.no_grad():
             self.head.weight[:] = torch.tensor([[2.0] * 8, [2.0] * 7 + [2 + 1 / 64], [0.5] * 8])
             if bias:
@@ -126,7 +127,8 @@ def test_what_bfloat16_rounds_to_one_number_is_told_apart_in_the_exact_head(
 def test_choices_in_bfloat16_are_of_a_last_layer_in_float32(kind: str) -> None:
     engine = TransformersEngine(str(tiny(kind)), dtype="bfloat16", batch_size=1, prefix_reuse=False)
     assert engine.settings["choices"] == "float32 head"
-    rows, hidden = chats(1, 3), []
+    rows = chats(1, 3)
+    hidden: list[Any] = []
     before = texts(engine, rows, max_new_tokens=3)
     head = engine._model.get_output_embeddings()
     for row in rows:
