@@ -21,7 +21,6 @@ from videoqa.engines.prefixes import plan_groups, shared_length
 from videoqa.engines.transformers import TransformersEngine
 
 torch = pytest.importorskip("torch")
-nn = torch.nn
 
 
 def texts(engine: TransformersEngine, chosen: Sequence[Conversation], **how: Any) -> list[str | None]:
@@ -93,12 +92,12 @@ def test_ten_is_told_from_one_however_it_is_tokenized(start: str, digits_apart: 
         assert one == pytest.approx(plain.choices(row, start, 1, 1), abs=FOLLOWED)
 
 
-class Rounding(nn.Module):
+class Rounding(torch.nn.Module):  # type: ignore[name-defined]
     """A last layer in bfloat16 whose first two logits, 16 and 16 1/64, are one number there."""
 
     def __init__(self, bias: bool) -> None:
         super().__init__()
-        self.head = nn.Linear(8, 3, bias=bias, dtype=torch.bfloat16)
+        self.head = torch.nn.Linear(8, 3, bias=bias, dtype=torch.bfloat16)
         with torch.no_grad():
             self.head.weight[:] = torch.tensor([[2.0] * 8, [2.0] * 7 + [2 + 1 / 64], [0.5] * 8])
             if bias:
