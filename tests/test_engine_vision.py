@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from videoqa.engines.choices import ANOTHER
 from videoqa.engines.transformers import TransformersEngine
 
 SCORES = [str(n) for n in range(1, 11)]
@@ -105,18 +106,25 @@ def test_choices_are_the_models_own_probabilities(engine: TransformersEngine) ->
     text = processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True) + start
     images = [p["image"] for p in ROWS[0][1]["content"] if p["type"] == "image"]
 
-    def continued(choice: str) -> float:
-        """Log-probability of the choice's tokens behind the prompt, the whole read at once."""
+    def bounds(choice: str) -> tuple[float, float]:
+        """Probability of the choice's tokens behind the prompt, the whole read at once: not as the beginning of any
+        other number, and whatever follows."""
         inputs = processor(text=[text + choice], images=[images], add_special_tokens=False, return_tensors="pt")
         base = processor(text=[text], images=[images], add_special_tokens=False, return_tensors="pt")
         same = (inputs["input_ids"][0, : base["input_ids"].shape[1]] == base["input_ids"][0]).long().cumprod(0).sum()
         with torch.inference_mode():
-            logits = model(**inputs).logits[0].float().log_softmax(-1)
+            chances = model(**inputs).logits[0].double().softmax(-1)
         ids = inputs["input_ids"][0].tolist()
-        return sum(logits[at - 1, ids[at]].item() for at in range(int(same), len(ids)))
+        begun = math.prod(chances[at - 1, ids[at]].item() for at in range(int(same), len(ids)))
+        decode = processor.tokenizer.decode
+        said = decode([ids[-1]])
+        others = [n for n in range(chances.shape[1]) if ANOTHER.match(decode([ids[-1], n]).removeprefix(said))]
+        return begun * (1 - chances[-1, others].sum().item()), begun
 
-    assert logprobs["7"] == pytest.approx(continued("7"), abs=1e-4)
-    assert logprobs["10"] == pytest.approx(continued("10"), abs=1e-4)
+    for choice in ("7", "10"):
+        least, most = bounds(choice)
+        assert least - 1e-6 <= math.exp(logprobs[choice]) <= most + 1e-6
+        assert least > 0.4 * most  # the bounds say something
 
 
 def test_a_row_whose_numbers_are_lost_is_an_error_and_the_others_are_not(engine: TransformersEngine) -> None:

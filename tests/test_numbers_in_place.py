@@ -470,6 +470,7 @@ def test_the_file_of_a_check_says_its_limits_and_the_table_its_figures() -> None
         "max_unreadable": 0.02,
         "min_mass": 0.9,
         "max_seed_difference": 1.0,
+        "max_off": 0.5,
     }
     assert (made["fit"], made["reasons"]) == (True, [])
     kinds = {"long": judge_check.KindResult(10, 8, 2.5, 3.5, 0.75, 0.65, 0.45, 0.4)}
