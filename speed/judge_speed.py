@@ -35,6 +35,7 @@ from scipy.stats import bootstrap
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import easg_bench
 from videoqa.benchmarks.easg import rubric as named_rubric
+from videoqa.engines.choices import ANOTHER, FOLLOWED, SEEN
 from videoqa.engines.prefixes import plan_groups, shared_length
 from videoqa.engines.transformers import TransformersEngine
 from videoqa.judge import SCORE_LINE_TOKENS, Judge, prompt
@@ -123,24 +124,37 @@ class Plain:
         """The mean score under the distribution behind the start, from forward passes over the whole prompt."""
         text = self.text(item, self.rubric.start)
         names = [f"{value:g}" for value in self.rubric.values]
-        ids = [self.ids(text + name) for name in names]
-        kept = min(shared_length(self.ids(text), tokens) for tokens in ids)
-        paths = [tuple(tokens[kept:]) for tokens in ids]
+        tenths = [f"{name}.{tenth}" for name in names for tenth in range(1, 10)]
+        ids = {name: self.ids(text + name) for name in [*names, *tenths]}
+        kept = min(shared_length(self.ids(text), tokens) for tokens in ids.values())
+        paths = {name: tuple(tokens[kept:]) for name, tokens in ids.items()}
 
         @functools.cache
-        def next_token(done: tuple[int, ...]) -> torch.Tensor:
+        def chances(done: tuple[int, ...]) -> torch.Tensor:
             with torch.inference_mode():
-                logits = self.model(
-                    input_ids=torch.tensor([ids[0][:kept] + list(done)], device=self.model.device)
-                ).logits
-            return logits[0, -1].double().log_softmax(-1)
+                seen = torch.tensor([ids[names[0]][:kept] + list(done)], device=self.model.device)
+                return self.model(input_ids=seen).logits[0, -1].double().softmax(-1)
 
-        chance = {path: math.exp(sum(float(next_token(path[:n])[path[n]]) for n in range(len(path)))) for path in paths}
-        # "10" may begin with the token "1": the "1" that is the whole score is the rest
-        alone = [
-            chance[path] - sum(p for longer, p in chance.items() if longer != path and longer[: len(path)] == path)
-            for path in paths
-        ]
+        def chance(path: tuple[int, ...]) -> float:
+            share = 1.0
+            for n, token in enumerate(path):
+                if n and share < FOLLOWED:  # as little as this is not followed
+                    return 0.0
+                share *= float(chances(path[:n])[token])
+            return share
+
+        alone = []  # that the reply says this score and no other number that begins like it: "10", "8.5", "80"
+        for name in names:
+            mine = paths[name]
+            longer = [path for path in paths.values() if len(path) > len(mine) and path[: len(mine)] == mine]
+            nearest = [a for a in longer if not any(a != b and a[: len(b)] == b for b in longer)]
+            larger = 0.0
+            if chance(mine) >= FOLLOWED:
+                others = set(chances(mine).topk(SEEN).indices.tolist()) - {path[len(mine)] for path in longer}
+                shown = self.tokenizer.decode([mine[-1]])
+                behind = {t: self.tokenizer.decode([mine[-1], t]).removeprefix(shown) for t in others}
+                larger = sum(float(chances(mine)[t]) for t, rest in behind.items() if ANOTHER.match(rest))
+            alone.append(chance(mine) * (1 - larger) - sum(map(chance, nearest)))
         return sum(value * share for value, share in zip(self.rubric.values, alone, strict=True)) / sum(alone)
 
 

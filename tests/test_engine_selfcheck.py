@@ -86,11 +86,11 @@ def test_a_fault_in_sharing_prefixes_turns_sharing_off(monkeypatch: pytest.Monke
     right = prefixes.Network._forward
 
     def shifted(
-        self: prefixes.Network, ids: object, mask: object, positions: object, cache: object, **how: bool
+        self: prefixes.Network, ids: object, mask: object, positions: object, cache: object, *exact: bool, **how: bool
     ) -> object:
         """Positions behind a shared prefix are off by one."""
         filled = cache is not None and self.packing == "shared prefixes" and cache.get_seq_length()  # type: ignore
-        return right(self, ids, mask, positions + 1 if filled else positions, cache, **how)  # type: ignore
+        return right(self, ids, mask, positions + 1 if filled else positions, cache, *exact, **how)  # type: ignore
 
     monkeypatch.setattr(prefixes.Network, "_forward", shifted)
     with pytest.warns(UserWarning, match=r"is run in batches: its numbers change with shared prefixes \(log-prob"):
@@ -103,7 +103,9 @@ def test_a_model_that_is_right_in_no_way_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         prefixes.Network,
         "_forward",
-        lambda self, ids, mask, positions, cache, **how: right(self, (ids + 1) % 300, mask, positions, cache, **how),
+        lambda self, ids, mask, positions, cache, *exact, **how: right(
+            self, (ids + 1) % 300, mask, positions, cache, *exact, **how
+        ),
     )
     with pytest.raises(UserError, match=r"cannot be run in this engine: log-probabilities differ by .*; serve it"):
         TransformersEngine(str(tiny()))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from videoqa.engines import Conversation
-from videoqa.engines.choices import ANOTHER, SEEN
+from videoqa.engines.choices import ANOTHER, FOLLOWED, SEEN
 from videoqa.engines.prefixes import shared_length
 
 torch = pytest.importorskip("torch")
@@ -236,7 +236,12 @@ class Plain:
             return known[ids]
 
         def chance(ids: tuple[int, ...]) -> float:
-            return math.prod(behind(ids[:at])[ids[at]] for at in range(kept, len(ids)))
+            share = 1.0
+            for at in range(kept, len(ids)):
+                if at > kept and share < FOLLOWED:  # as little as this is not followed
+                    return 0.0
+                share *= behind(ids[:at])[ids[at]]
+            return share
 
         chances = {}
         for choice in SCORES:
@@ -247,5 +252,6 @@ class Plain:
             likely = sorted(range(len(behind(mine))), key=lambda t: -behind(mine)[t])[:SEEN]
             texts = {t: self.tokenizer.decode([mine[-1], t])[len(self.tokenizer.decode([mine[-1]])) :] for t in likely}
             larger = sum(behind(mine)[t] for t, text in texts.items() if t not in following and ANOTHER.match(text))
+            larger = larger if chance(mine) >= FOLLOWED else 0.0
             chances[choice] = chance(mine) * (1 - larger) - sum(map(chance, nearest))
         return chances
