@@ -1,6 +1,7 @@
 """videoqa/reply.py: replies of judges, most of them as real judges write them, in tests/data/judge_replies.jsonl.
 
-The half "dev" was looked at while the reader was made. "blind" and, after it was mended on that, "second blind" were
+The half "dev" was looked at while the reader was made. "blind", then "second blind" and "third blind", each after the reader was
+mended on the one before, were
 written by others who had not seen the reader; what they first gave stands at BLIND_FIRST_SEEN.
 """
 
@@ -28,8 +29,10 @@ from videoqa.rubric import Rubric
 BLIND_FIRST_SEEN = {  # before its failures were looked at
     "blind": "120 clear replies: 102 read right (85%), 1 read wrong; of 80 without a score none but that one read",
     "second blind": "104 clear replies: 104 read right (100%), 0 wrong; of 56 without a score 2 were read as one",
+    "third blind": "112 clear replies: 104 read right (93%), 1 read wrong; of 38 without a score 2 were read as one",
 }
-RECALL = {"dev": 0.95, "blind": 0.95, "second blind": 0.95}  # measured when all had been seen: 0.97, 0.99 and 1
+# measured when all had been seen: 0.97, 0.99, 1 and 0.96
+RECALL = {"dev": 0.95, "blind": 0.95, "second blind": 0.95, "third blind": 0.95}
 FOUR_VALUES = Rubric(
     name="worldqa",
     system="Compare key points.",

@@ -51,7 +51,7 @@ __all__ = [
     "without_thinking",
 ]
 
-READER_VERSION = "3"  # goes up with every change that reads a reply otherwise
+READER_VERSION = "4"  # goes up with every change that reads a reply otherwise
 _NEAR = 400  # characters before a score in which a revision of the one before is announced
 # "Wait, the table is missing.", "On reflection", "Let me correct that": the score behind it replaces the one before
 _REVISION = re.compile(
@@ -67,6 +67,13 @@ _REVISION = re.compile(
     r"|strict|lenient|kind)"
     r"|but it is really|first draft|disregard (?:that|my|the above))(?!\w)",
     re.I | re.M,
+)
+# whoever reads it is to choose
+_OPEN = re.compile(
+    r"(?<!\w)(?:up to (?:you|the (?:reader|user|teacher|reviewer|examiner)|interpretation)|whichever (?:you|of)"
+    r"|take your pick"
+    r"|depending on (?:how|whether|which|the (?:reading|interpretation|standard)))(?!\w)",
+    re.I,
 )
 _SCORE_LIKE = re.compile(r"\d|(?<!\w)(?:one|two|three|four|five|six|seven|eight|nine|ten)(?!\w)", re.I)
 
@@ -88,6 +95,8 @@ def read_reply(text: str, rubric: Rubric) -> Verdict:
     if cut:  # only a score line before the thinking stands for itself
         named = [c for c in named if c.whole_line and not any(lines[: c.line])][:1]
     chosen = _last_word(named, lines) if len(named) < MOST else None
+    if chosen is not None and (_left_open(chosen, lines) or _differs(reason, chosen, top)):
+        chosen = None
     if chosen is None or chosen.value is None:
         return Verdict(None, "truncated" if cut else "unreadable", raw=text)
     explanation = reason or _explanation(chosen, lines)
@@ -96,6 +105,23 @@ def read_reply(text: str, rubric: Rubric) -> Verdict:
     if not fits or chosen.of not in (None, top):
         return Verdict(None, "out_of_range", explanation, text)
     return Verdict(chosen.value, "ok", explanation, text)
+
+
+def _differs(reason: str, chosen: Claim, top: float) -> bool:
+    """Whether the explanation in a JSON object gives another score than its member: {"score": 6, "explanation": "It
+    deserves a score of 9."}"""
+    if not reason:
+        return False
+    lines, _ = lines_of(reason)
+    other = _last_word(claims(lines, top), lines)
+    return other is not None and other.value is not None and other.value != chosen.value
+
+
+def _left_open(chosen: Claim, lines: list[str]) -> bool:
+    """Whether the sentence's score is one of two that the reader may choose from: "I would give a 4, but with a lenient
+    reading it would be an 8. It is up to the reader." """
+    line = lines[chosen.line]
+    return not chosen.whole_line and bool(_OPEN.search(line)) and len(set(_SCORE_LIKE.findall(line))) > 1
 
 
 def _last_word(named: list[Claim], lines: list[str]) -> Claim | None:

@@ -49,7 +49,7 @@ _LABEL = re.compile(
 _LABEL_CJK = re.compile(
     r"(?P<before>[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{0,6}?)(?:评分|評分|得分|得点|分数|分數|评价|打分|总分|總分|評価|点数|スコア|採点"
     r"|評点|점수|평점|총점|평가|评级)"
-    r"\s?(?:\([^()\n]{0,30}\))?\s?(?:是|为|為|は|는|은|가)?\s?[:=]?\s?"
+    r"\s?(?:\([^()\n]{0,30}\))?\s?(?:应该是|應該是|应该为|應該為|应为|應為|应是|應是|是|为|為|は|는|은|가)?\s?[:=]?\s?"
 )
 # words before a Chinese, Japanese or Korean label: 最终得分 is the last word, 我的评分 the answer's, 准确性得分
 # a part's

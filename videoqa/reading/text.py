@@ -52,6 +52,11 @@ _INLINE_TAGS = {"b", "i", "em", "strong", "u", "span", "code", "mark", "sup", "s
 _BLOCK_TAGS = {"br", "p", "div", "hr", "ul", "ol", "li", "body", "html", "answer", "h1", "h2", "h3", "h4", "output"}
 _ECHO_TAGS = {"student", "studentanswer", "prediction", "question", "reference", "context", "quote", "blockquote"}
 _DOUBLED = re.compile(r"\[\[\s{0,9}([^\[\]\n]{1,20}?)\s{0,9}\]\]")  # "Rating: [[7]]", the form of MT-Bench
+_LATEX_TEXT = re.compile(r"\\text(?:bf|rm|it)?\s?\{([A-Za-z ]{1,30})\}")  # "$$\text{Score} = 5$$"
+# "Score: 9 (1 = worst, 10 = best)": what the scale's ends mean
+_ENDS = re.compile(
+    r" ?\((?:from )?1 ?(?:=|is|being|:) ?[a-z ]{3,20}[,;]? (?:and )?10 ?(?:=|is|being|:) ?[a-z ]{3,20}\)", re.I
+)
 _BOXED = re.compile(r"\${0,2}\\boxed\s?\{(?:\\text\{)?\s?([^{}\n]{1,20}?)\}{1,2}\${0,2}")  # "\boxed{7}"
 _RESULT = re.compile(r"\[RESULT\]\s?:?\s?[(\[]?([^\s()\[\]]{1,12})[)\]]?", re.I)  # "[RESULT] 3", the form of Prometheus
 _CLOSED = re.compile(r"\[(SCORE|RATING|GRADE)\]\s?([^\[\]\n]{1,12}?)\s?\[/\w{1,9}\]", re.I)  # "[SCORE]7[/SCORE]"
@@ -86,8 +91,10 @@ def lines_of(text: str) -> tuple[list[str], str]:
     text, reason = _objects_as_lines(text)
     text = _TAG.sub(_tag_as_line, text)
     text = _IN_DOLLARS.sub(r"\1", _CLOSED.sub(r" \1: \2 ", text))
+    text = _ENDS.sub("", _LATEX_TEXT.sub(r"\1", text))
     for form in (_DOUBLED, _BOXED, _RESULT):
         text = form.sub(r" ⟦\1⟧", text)
+    text = text.replace("$$", " ")
     lines = _tables_as_lines(text.split("\n"))
     lines = _without_echoes([line for line in lines if not line.lstrip().startswith("```")])
     plain = _masked("\n".join(lines)).split("\n")
