@@ -1,8 +1,7 @@
 """videoqa/reply.py: replies of judges, most of them as real judges write them, in tests/data/judge_replies.jsonl.
 
-The half "dev" was looked at while the reader was made. "blind", then "second blind" and "third blind", each after the reader was
-mended on the one before, were
-written by others who had not seen the reader; what they first gave stands at BLIND_FIRST_SEEN.
+The half "dev" was looked at while the reader was made. "blind", "second blind" and "third blind" were written by others who
+had not seen the reader, each after it was mended on the one before; what they first gave stands at BLIND_FIRST_SEEN.
 """
 
 from __future__ import annotations
