@@ -151,6 +151,14 @@ def test_a_shuffle_depends_on_seed_and_question_alone() -> None:
     assert len(orders) > 15
 
 
+def test_an_order_of_an_order_still_leads_to_the_options_of_the_data() -> None:  # C04 of the public reports
+    for seed in range(5):
+        rows = rearranged(rearranged([row()], f"shuffle:{seed}"), "circular")
+        assert all([OPTIONS[i] for i in one["order"]] == one["choices"] for one in rows)
+        right = [verdict("ABCDE"[one["choices"].index("paints a wall")], one) for one in rows]
+        assert [(one.score, one.choice) for one in right] == [(1.0, 2)] * 5
+
+
 @pytest.mark.parametrize("order", ["shuffle:", "shuffle:-1", "random", ""])
 def test_an_unknown_order_is_named(order: str) -> None:
     with pytest.raises(UserError, match="it is circular or shuffle:SEED"):

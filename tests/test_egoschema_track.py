@@ -224,13 +224,16 @@ def test_a_shuffled_run_is_submitted_in_the_order_of_the_release(data: Path, tmp
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[Any]]]:
-    """A validation server on loopback that refuses what has no q0."""
+    """A validation server on loopback that refuses what has no q0, is down at /down, and at /hang says nothing."""
     got: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200 if "q0" in got[-1] else 400)
+            if self.path == "/hang":
+                self.close_connection = True
+                return
+            self.send_response(500 if self.path == "/down" else 200 if "q0" in got[-1] else 400)
             self.end_headers()
             self.wfile.write(b"MCQ accuracy: 0.625")
 
@@ -258,9 +261,23 @@ def test_nothing_is_sent_without_the_flag_and_the_answer_is_kept(full: Path, ser
     assert "not expected" in str(wrong.exception) and len(got) == 1
 
 
-def test_a_server_that_cannot_be_reached_is_told(full: Path) -> None:
-    done = bench("submission", full, "--missing", 0, "--post", "--server", "http://127.0.0.1:9/")
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/", "http://127.0.0.1:x/", "127.0.0.1"])
+def test_a_server_that_cannot_be_reached_is_told(full: Path, address: str) -> None:
+    done = bench("submission", full, "--missing", 0, "--post", "--server", address)
     assert "cannot be reached" in str(done.exception)
+    assert f"nothing was sent, the answers are in {full / 'submission.csv'}" in str(done.exception)
+
+
+def test_of_answers_that_were_sent_it_is_not_said_that_nothing_was(full: Path, server: Any) -> None:
+    """E03 of the public reports: the server is down, or takes the answers and says nothing."""
+    url, got = server
+    file = full / "submission.csv"
+    done = bench("submission", full, "--missing", 0, "--post", "--server", url.replace("/api", "/hang"))
+    assert len(got) == 1 and len(file.read_text().splitlines()) == 9
+    assert f"whether it has the answers is not known, they are in {file}" in str(done.exception)
+    assert "nothing was sent" not in str(done.exception) and not list(full.glob("server-*"))
+    done = bench("submission", full, "--missing", 0, "--post", "--server", url.replace("/api", "/down"))
+    assert f"did not take it (status 500); the answers are in {file}" in str(done.exception)
 
 
 def test_certificates_by_command(tmp_path: Path) -> None:

@@ -162,6 +162,23 @@ def test_csv_has_every_digit_and_no_formula() -> None:
     assert lines[0]["model"] == "'=1+1"
 
 
+def test_a_line_of_the_csv_says_by_itself_what_was_measured() -> None:  # E05 of the public reports
+    data = a_result("org/model")
+    data["data"]["config"] = "subset"
+    asked: list[dict[str, Any]] = [{"protocol": "likelihood"}, {"protocol": "generation"}, {"order": "circular"}]
+    asked.append({"settings": {"seed": 7}})
+    runs = [parse(json.dumps(data | of_run).encode(), "x") for of_run in asked]
+    lines = list(csv.DictReader(io.StringIO(tables.to_csv(runs))))
+    assert {(line["benchmark"], line["config"]) for line in lines} == {("easg-bench", "subset")}
+    assert list(dict.fromkeys((line["protocol"], line["order"]) for line in lines)) == [
+        ("likelihood", ""),
+        ("generation", ""),
+        ("", "circular"),
+        ("", ""),
+    ]
+    assert len({line["run"] for line in lines}) == 4
+
+
 def test_the_command_writes_the_page_and_the_formats(
     judged: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,7 +50,8 @@ CIRCULAR = "circular"
 
 def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
     """The rows with their options in another order: "circular" (each row in all its shifts, of one `group`, with ids
-    ID#0, ID#1, ...), or "shuffle:SEED". `order` of a row is the original index of each option. None: as they are."""
+    ID#0, ID#1, ...), or "shuffle:SEED". `order` of a row is the index of each option in the data, also where the rows
+    were rearranged before. None: as they are."""
     if order is None:
         return list(rows)
     if grouped := [row["id"] for row in rows if row.get("group")]:
@@ -59,7 +60,7 @@ def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
         raise UserError(f"question {without[0]} has no options to be put in another order")
     if order == CIRCULAR:
         return [
-            {**row, **_options(one), "id": f"{row['id']}#{shift}", "group": row["id"]}
+            {**row, **_options(one, row), "id": f"{row['id']}#{shift}", "group": row["id"]}
             for row in rows
             for shift, one in enumerate(shifts(row["choices"], row["gold"]))
         ]
@@ -67,7 +68,7 @@ def rearranged(rows: Sequence[Row], order: str | None) -> list[Row]:
     if seed is None:
         raise UserError(f"options in the order {order!r}: it is {CIRCULAR} or shuffle:SEED")
     shuffles = (shuffled(row["choices"], row["gold"], int(seed[1]), row["id"]) for row in rows)
-    return [{**row, **_options(one)} for row, one in zip(rows, shuffles, strict=True)]
+    return [{**row, **_options(one, row)} for row, one in zip(rows, shuffles, strict=True)]
 
 
 def check_rotations(rows: Sequence[Row], counts: Sequence[int]) -> None:
@@ -119,8 +120,10 @@ def _original(row: Row) -> tuple[Any, ...]:
     return *(choices[order.index(i)] for i in range(len(order))), gold
 
 
-def _options(one: Arrangement) -> dict[str, Any]:
-    return {"choices": list(one.choices), "gold": one.gold, "order": list(one.order)}
+def _options(one: Arrangement, of: Row) -> dict[str, Any]:
+    """The options of a row in another order; `order` leads past an earlier one to the data."""
+    before = of.get("order") or range(len(one.order))
+    return {"choices": list(one.choices), "gold": one.gold, "order": [before[i] for i in one.order]}
 
 
 def _arranged(choices: Sequence[str], gold: int | None, order: Sequence[int]) -> Arrangement:

@@ -86,8 +86,8 @@ def _ways(row: Row) -> int:
 def arrangements(rows: Sequence[Row], verdicts: Mapping[str, Verdict]) -> dict[str, dict[str, dict[str, float]]]:
     """Of questions that were asked in all circular shifts of their options, as extras of a result: how many have the
     same option chosen in all, right or wrong; how often one arrangement by itself is right, over all of them and shift
-    by shift (the first is the order of the data). Nothing where rows were left out because their question was lost
-    already: of what was not asked nobody knows the choice."""
+    by shift (number 1 begins with the data's first option). Nothing where rows were left out because their question was
+    lost already: of what was not asked nobody knows the choice."""
     shifted = [row for row in rows if row.get("group") and not is_withheld(row)]
     if not shifted or any(v.status == "skipped" for v in verdicts.values()):
         return {}

@@ -322,13 +322,16 @@ def to_csv(results: Sequence[Result]) -> str:
     fields = [name for name in Summary.model_fields if not name.endswith("interval")]
     ends = ["mean_low", "mean_high", "value_low", "value_high"]
     about_data = ["data", "rows", "limit", "unanswered", "partial"]
-    writer.writerow(["model", "kind", "prompt", "frames", "type", *fields, *ends, *about_data, "judge"])
-    for result in results:
+    asked = ["model", "kind", "prompt", "frames", "protocol", "order"]
+    writer.writerow(["run", "benchmark", "config", *asked, "type", *fields, *ends, *about_data, "judge"])
+    for run, result in zip(labels(results), results, strict=True):
         for name in track(result.track).columns:
             if (summary := result.column(name)) is not None:
                 values = [getattr(summary, field) for field in fields]
                 intervals = [*(summary.mean_interval or (None, None)), *(summary.interval or (None, None))]
-                what = [result.name, result.kind, result.asking, result.frames, name]
+                asked_how = [result.frames, result.protocol, result.order]
+                asked_what = [run, result.track, result.data.config, result.name, result.kind, result.asking]
+                what = [*asked_what, *asked_how, name]
                 data, gaps = result.data, "; ".join(result.gaps)
                 of_data = [data.revision, data.rows, data.limit, result.unanswered, gaps]
                 row = [*what, *values, *intervals, *of_data, result.scorer]

@@ -58,7 +58,7 @@ def submission(
     filled = f", {len(checked.open):,} of them filled with {missing}" if checked.open else ""
     print(f"{path}: {len(expected):,} answers, checked against {of}{filled}")
     if post:
-        _post(run_folder, server, {uid: checked.answers.get(uid, missing) for uid in expected})
+        _post(run_folder, path, server, {uid: checked.answers.get(uid, missing) for uid in expected})
 
 
 def _choices(run: Run) -> dict[str, int | None]:
@@ -91,14 +91,18 @@ def _expected(run: Run, file: Path | None) -> tuple[list[str], str]:
     return uids, str(file)
 
 
-def _post(folder: Path, server: str, answers: dict[str, Any]) -> None:
-    """Send the answers, and put what the server says beside them, whatever it is."""
+def _post(folder: Path, written: Path, server: str, answers: dict[str, Any]) -> None:
+    """Send the answers once, and put what the server says beside the run, whatever it is. `written` is their file."""
     import httpx
 
     try:
         reply = httpx.post(server, json=answers, timeout=120)
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        sent = "nothing was sent"
+        raise UserError(f"{server} cannot be reached: {error}; {sent}, the answers are in {written}") from error
     except httpx.HTTPError as error:
-        raise UserError(f"{server} cannot be reached: {error}; the file is written, nothing was sent") from error
+        sent = "whether it has the answers is not known"
+        raise UserError(f"{server} did not answer: {error}; {sent}, they are in {written}") from error
     when = datetime.now(UTC)
     path = folder / f"server-{when:%Y%m%dT%H%M%SZ}.json"
     told = {
@@ -110,4 +114,4 @@ def _post(folder: Path, server: str, answers: dict[str, Any]) -> None:
     write_json(path, told)
     print(f"{server} answers {reply.status_code}: {json.dumps(reply.text[:500])}\nkept in {path}")
     if not reply.is_success:
-        raise UserError(f"{server} did not take it (status {reply.status_code})")
+        raise UserError(f"{server} did not take it (status {reply.status_code}); the answers are in {written}")
