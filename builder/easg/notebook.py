@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -121,7 +120,7 @@ def _scores(text: str) -> dict[str, float] | None:
         and key.isdecimal()
         and isinstance(value, int | float)
         and not isinstance(value, bool)
-        and math.isfinite(value)
+        and reckonable(value)
         and value >= 0
         for key, value in scores.items()
     )
