@@ -54,8 +54,9 @@ class Lines:
                 raise UserError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
             for key, kind in self.kinds.items():
                 value = record.get(key)
-                if key in record and not (isinstance(value, kind) and not isinstance(value, bool) and reckonable(value)):
-                    raise UserError(f"{self.path}, line {number}: {key} cannot be {record[key]!r}"[:300])
+                fits = isinstance(value, kind) and not isinstance(value, bool) and reckonable(value)
+                if key in record and not fits:
+                    raise UserError(f"{self.path}, line {number}: {key} cannot be {value!r}"[:300])
             records.append(record)
         return records
 

@@ -24,6 +24,7 @@ from typing import Any
 from builder.easg.questions import THRESHOLD, candidates
 from builder.easg.records import Clip
 from builder.errors import BuildError
+from videoqa.files import reckonable
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINES = re.compile(
