@@ -22,6 +22,7 @@ from videoqa.benchmarks.easg.rubrics import rubric_file
 from videoqa.benchmarks.easg.sources import ANNOTATIONS, NOTEBOOK, RUBRIC, SOURCES, SPANS, VOTES
 from videoqa.commands import command_line
 from videoqa.download import CHECKSUMS, TRIES, Source
+from videoqa.errors import UserError
 
 RULE = "Give a mark from 1 to 10.\nOne line.\n"
 # the form of the public judge script, in other words
@@ -187,6 +188,22 @@ def test_a_wrong_checksum_names_file_expected_and_got_and_leaves_nothing(site: S
     assert "0" * 64 in str(error.value)
     assert hashlib.sha256(site.files["scale.json"]).hexdigest() in str(error.value)
     assert left(folder) == {"rule.txt", "eval_llama_review.py"}
+
+
+def test_what_a_killed_fetch_left_goes_with_the_next(site: Site, folder: Path) -> None:
+    half = folder / ".scale.json.part-999999999-ab12" / "scale.json"
+    half.parent.mkdir(parents=True)
+    half.write_text("{")
+    run(folder, site.sources())
+    assert not half.parent.exists() and not list(folder.glob(".*.part-*"))
+
+
+def test_checksums_that_are_none_are_named(site: Site, folder: Path) -> None:
+    folder.mkdir()
+    for text in ("{", "[]", "[" * 100_000):
+        (folder / CHECKSUMS).write_text(text)
+        with pytest.raises(UserError, match="not the checksums that fetch keeps"):
+            run(folder, site.sources())
 
 
 def test_a_wrong_checksum_does_not_replace_a_file_that_was_there(site: Site, folder: Path) -> None:

@@ -338,7 +338,7 @@ def test_a_rubric_file_without_its_fields_says_which(change: dict[str, Any], tol
 def test_a_rubric_file_that_is_none_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no rubric file .*none.json"):
         rubric_file(tmp_path / "none.json")
-    for text, told in (("{", "not a JSON file"), ("[]", "not a list")):
+    for text, told in (("{", "not a JSON file"), ("[" * 100_000, "not a JSON file"), ("[]", "not a list")):
         (tmp_path / "r.json").write_text(text)
         with pytest.raises(ValueError, match=f"r.json: .*{told}"):
             rubric_file(tmp_path / "r.json")

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.scripted import Scripted
 from videoqa import results
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.commands import command_line
+from videoqa.errors import UserError
 from videoqa.hosts.logs import details_answers, import_details, lmms_answers
 from videoqa.judge import Judge
 from videoqa.reply import Verdict
@@ -242,3 +247,23 @@ def test_import_answers_takes_both_forms(demo_data: Path, tmp_path: Path) -> Non
     )
     assert done.exit_code == 0, done.output
     assert len(Run(tmp_path / "b").answers()) == len(rows)
+
+
+NUMBERS = st.integers() | st.floats() | st.sampled_from([10**400, math.inf, math.nan])
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.sampled_from([ROWS[0]["id"], ROWS[0]["question"], "pick jug 0", "", "x"]),
+    lambda of: st.lists(of, max_size=3) | st.dictionaries(st.sampled_from(["id", "question", "x"]), of, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["doc_id", "doc", "target", "input", "arguments", "resps"]), JSON))
+def test_whatever_a_sample_holds_it_answers_a_row_or_is_refused_with_its_line(sample: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = samples(Path(folder) / "samples.jsonl", {"target": "pick jug 0", "resps": ["x"], "doc_id": 0} | sample)
+        try:
+            ((id, answer),) = lmms_answers(path, ROWS)
+        except UserError as error:
+            assert str(error).startswith(f"{path}, line 1: ")
+        else:
+            assert id in {row["id"] for row in ROWS} and isinstance(answer, str)

@@ -120,6 +120,8 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("model", None, "model: should be a valid string"),
         ("date", "yesterday", "date: string should match pattern"),
         ("judge.settings", {str(i): 1 for i in range(99)}, "judge.settings: dictionary should have at most 50 items"),
+        ("judge.settings", {"a": [{"b": math.inf}]}, "judge.settings: holds a number that is none"),
+        ("judge.settings", {"seed": 10**400}, "judge.settings: holds a number that is none"),
         ("surprise", 1, "surprise: extra inputs are not permitted"),
     ],
 )

@@ -6,6 +6,7 @@ J17, J19, L06 and U01 are cases of the list of public bug reports.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import resource
@@ -28,6 +29,7 @@ from scripted import Scripted
 from videoqa.answering import answer_rows
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.benchmarks.easg.rubrics import OURS
+from videoqa.errors import UserError
 from videoqa.files import Lines, whole, write_json, write_text
 from videoqa.judge import Judge
 from videoqa.reply import Verdict
@@ -431,6 +433,31 @@ def test_what_an_older_version_kept_without_a_score_is_asked_again(tmp_path: Pat
     with path.open("a") as file:
         file.write('{"prompt": "b", "score": null, "status": "unreadable", "raw": "ERROR: no response"}\n')
     assert VerdictStore(tmp_path, "judge").get("b") is None and store.get("b") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"score": None},
+        {"status": None},
+        {"score": math.inf},
+        {"score": 10**400},
+        {"score": True},
+        {"mass": math.nan},
+        {"probabilities": [0.5, math.nan]},
+        {"probabilities": [10**400]},
+    ],
+)
+def test_a_kept_verdict_that_no_judge_gave_is_refused_with_its_place(change: dict[str, Any], tmp_path: Path) -> None:
+    VerdictStore(tmp_path, "judge").put("a", Verdict(7.0, "ok", raw="7"))
+    (path,) = tmp_path.iterdir()
+    head, line = path.read_text().splitlines()
+    path.write_text(f"{head}\n{json.dumps(json.loads(line) | change)}\n")
+    with pytest.raises(UserError, match=r"\.jsonl, (line|record) 2: "):
+        VerdictStore(tmp_path, "judge")
+    path.write_text(f"{head}\n{json.dumps({k: v for k, v in json.loads(line).items() if k != 'score'})}\n")
+    with pytest.raises(UserError, match="record 2: a verdict needs score and status"):
+        VerdictStore(tmp_path, "judge")
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

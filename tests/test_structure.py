@@ -162,3 +162,11 @@ def test_the_public_face_keeps_its_names() -> None:
     assert all(hasattr(easg_bench, one) for one in names.split())
     assert not {"torch", "transformers"} & tops(parsed(ROOT / "easg_bench.py").body)
     assert "videoqa" in sys.modules
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_who_expects_json_that_cannot_be_read_expects_a_hundred_thousand_brackets(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Try) and "json.loads(" in " ".join(map(ast.unparse, node.body)):
+            caught = " ".join(ast.unparse(handler.type) for handler in node.handlers if handler.type)
+            assert "ValueError" not in caught or "RecursionError" in caught, f"{name(path)}, line {node.lineno}"

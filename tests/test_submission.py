@@ -78,6 +78,12 @@ def test_an_order_that_makes_no_sense_is_refused(options: dict[str, Any], tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_process_left_beside_the_file_goes_with_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".submission.csv.part-999999999-ab12").write_text("q_uid")
+    write(tmp_path / "submission.csv", WHOLE, UIDS)
+    assert [path.name for path in tmp_path.iterdir()] == ["submission.csv"]
+
+
 def test_a_file_that_cannot_take_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "submission.csv").mkdir()
     with pytest.raises(OSError):

@@ -55,7 +55,7 @@ class AnswersReader:
                 worker.stdin.flush()
                 answer = json.loads(worker.stdout.readline())
                 content = _exactly(worker.stdout, answer["bytes"])
-            except (OSError, ValueError) as error:  # an empty line: it is gone
+            except (OSError, ValueError, RecursionError) as error:  # an empty line: it is gone
                 late = not clock.is_alive()
                 self._end()
                 why = f"it takes longer than {self._seconds:g} s" if late else "it ends the reader of parquet files"

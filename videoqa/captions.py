@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from videoqa.errors import UserError
+from videoqa.json_files import is_seconds
 from videoqa.rows import Row
 
 
@@ -43,5 +43,4 @@ def _is_timed(one: Any) -> bool:
     if not (isinstance(one, list) and len(one) == 2):
         return False
     second, text = one
-    number = isinstance(second, int | float) and not isinstance(second, bool) and math.isfinite(second)
-    return number and isinstance(text, str)
+    return is_seconds(second) and isinstance(text, str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import tempfile
 import zipfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from videoqa.errors import UserError
-from videoqa.files import write_json
+from videoqa.files import abandoned, write_json
 from videoqa.progress import bar as tqdm
 
 if TYPE_CHECKING:
@@ -228,7 +229,10 @@ def _tried(call: Callable[..., T], *arguments: Any) -> T:
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A file beside `path` to write to; it takes the name once it is whole, and is gone after an error."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
+    for left in abandoned(path, "part"):
+        shutil.rmtree(left, ignore_errors=True)
+    prefix = f".{path.name}.part-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
         part = Path(folder) / path.name
         yield part
         part.replace(path)
@@ -246,5 +250,5 @@ def _read_checksums(folder: Path) -> dict[str, str]:
     try:
         recorded = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): str(value) for name, value in recorded.items()}
-    except (ValueError, AttributeError) as error:
+    except (ValueError, RecursionError, AttributeError) as error:
         raise UserError(f"{path}: not the checksums that fetch keeps ({error}); delete it") from None

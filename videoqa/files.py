@@ -53,8 +53,10 @@ class Lines:
             if missing := [key for key in self.keys if key not in record]:
                 raise UserError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
             for key, kind in self.kinds.items():
-                if key in record and not (isinstance(record[key], kind) and _usable(record[key])):
-                    raise UserError(f"{self.path}, line {number}: {key} cannot be {record[key]!r}"[:300])
+                value = record.get(key)
+                fits = isinstance(value, kind) and not isinstance(value, bool) and reckonable(value)
+                if key in record and not fits:
+                    raise UserError(f"{self.path}, line {number}: {key} cannot be {value!r}"[:300])
             records.append(record)
         return records
 
@@ -81,11 +83,13 @@ class Lines:
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
 
 
-def _usable(value: Any) -> bool:
-    """Whether the value, where it is a number, can be reckoned with."""
+def reckonable(value: Any) -> bool:
+    """Whether all numbers in a value of JSON can be reckoned with: none is NaN, infinite or of 400 digits."""
+    if isinstance(value, Mapping | list | tuple):
+        return all(map(reckonable, value.values() if isinstance(value, Mapping) else value))
     try:
-        return not isinstance(value, bool) and (not isinstance(value, int | float) or math.isfinite(value))
-    except OverflowError:  # a number of 400 digits
+        return not isinstance(value, int | float) or math.isfinite(value)
+    except OverflowError:  # an integer beyond the floats
         return False
 
 

@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from videoqa.benchmark import AVERAGE, track
 from videoqa.characters import first_unseen
 from videoqa.errors import UserError
-from videoqa.files import short_hash
+from videoqa.files import reckonable, short_hash
 from videoqa.folders import without_folders
 
 FORMAT = 2
@@ -100,10 +100,8 @@ class Data(_Part):
 
 
 def _reckonable(settings: dict[str, Any]) -> dict[str, Any]:
-    try:
-        json.dumps(settings, allow_nan=False)
-    except ValueError:
-        raise ValueError("holds a number that is none (NaN or Infinity)") from None
+    if not reckonable(settings):
+        raise ValueError("holds a number that is none (NaN, Infinity or one of hundreds of digits)")
     return settings
 
 

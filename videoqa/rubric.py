@@ -76,7 +76,7 @@ def read_rubric(path: str | Path, values: Sequence[float]) -> Rubric:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"no rubric file {path}; `easg-bench fetch` gets the paper's") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not a JSON file ({error})") from error
     if not isinstance(data, dict):
         raise UserError(f"{path}: a JSON object is expected, not a {type(data).__name__}")

@@ -58,7 +58,9 @@ class VerdictStore:
                     f"{self._lines.path} was written by a newer easg-bench (format {line['format']}, this one reads "
                     f"{STORE_FORMAT}): update, or give another --store"
                 )
-            if "prompt" in line and not {"score", "status"} <= set(line):
+            if "prompt" in line and (
+                not {"score", "status"} <= set(line) or (line["status"] == "ok" and line["score"] is None)
+            ):
                 raise UserError(f"{self._lines.path}, record {number}: a verdict needs score and status")
             if "prompt" in line and line.get("status") == "ok":  # older versions kept unreadable replies as well
                 self._known[line["prompt"]] = verdict_of(line)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from typing import Any
 from builder.easg.questions import THRESHOLD, candidates
 from builder.easg.records import Clip
 from builder.errors import BuildError
+from videoqa.files import reckonable
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINES = re.compile(
@@ -121,7 +121,7 @@ def _scores(text: str) -> dict[str, float] | None:
         and key.isdecimal()
         and isinstance(value, int | float)
         and not isinstance(value, bool)
-        and math.isfinite(value)
+        and reckonable(value)
         and value >= 0
         for key, value in scores.items()
     )

@@ -112,7 +112,16 @@ def test_printed_text_may_be_a_value_of_a_cell(file: Path, clips: list[Clip]) ->
 
 @pytest.mark.parametrize(
     "printed",
-    ["{'2': 0.0, '3'", "{'2': 0.0, '3': 0.", "{2: 0.5}", "{'2': 'unique'}", "{'2': -1}", "{'2': 1e999}", "{'2', '3'}"],
+    [
+        "{'2': 0.0, '3'",
+        "{'2': 0.0, '3': 0.",
+        "{2: 0.5}",
+        "{'2': 'unique'}",
+        "{'2': -1}",
+        "{'2': 1e999}",
+        f"{{'2': {'9' * 400}}}",
+        "{'2', '3'}",
+    ],
 )
 def test_scores_that_are_cut_or_damaged_are_not_used_by_half(file: Path, clips: list[Clip], printed: str) -> None:
     cell = [stream(*VOTES, "Clip garden processed in 1.0 seconds", f"Output: {printed}")]

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from videoqa.errors import UserError
 from videoqa.extras import advice, said
+from videoqa.files import reckonable
 
 Message = dict[str, Any]  # {"role": "system" | "user" | "assistant", "content": str or a list of parts}
 Conversation = Sequence[Message]
@@ -206,6 +207,10 @@ def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list
     if not name.isprintable() or UNSEEN.search(name):
         raise UserError(f"the model's name {name!a} holds characters that cannot be seen")
     options = {**_options(query), **(more or {})}
+    if numberless := [name for name, value in options.items() if not reckonable(value)]:
+        raise UserError(
+            f"the option {numberless[0]} holds a number that is none (NaN, Infinity or one of hundreds of digits)"
+        )
     # what is run is written into its results, and these are published
     if _holds_secret(options) or (kind == "server" and SECRET_VALUE.search(name.partition("@")[2])):
         raise UserError(

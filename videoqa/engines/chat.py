@@ -212,7 +212,7 @@ def _digests(paths: Sequence[Path]) -> list[str]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "easg-bench" / "digests.json"
     try:
         known = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         known = {}
     if not isinstance(known, dict):
         known = {}

@@ -30,6 +30,7 @@ from videoqa.engines.endpoint import Endpoint, EndpointError, RowError
 from videoqa.engines.probe import Probed, alive, probe
 from videoqa.engines.streak import FEW, MANY, Streak
 from videoqa.errors import UserError
+from videoqa.files import reckonable
 
 if TYPE_CHECKING:
     import httpx
@@ -101,6 +102,8 @@ class ServerEngine:
         if not isinstance(can_force, bool | None) or not isinstance(extra or {}, Mapping):
             raise UserError(f"can_force is true or false and extra a JSON object, not {can_force!r} and {extra!r}")
         extra = dict(extra or {})
+        if not reckonable(extra):
+            raise UserError("extra holds a number that is none (NaN, Infinity or one of hundreds of digits)")
         if chat_template is not None:
             extra["chat_template"] = read_template(chat_template)
         if thinking is not None:

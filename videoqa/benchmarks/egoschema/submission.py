@@ -13,7 +13,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from videoqa.errors import UserError
+from videoqa.files import write_text
 
 LETTERS = "ABCDE"
 FORMATS = ("csv", "json")
@@ -107,12 +107,7 @@ def write(
         lines = io.StringIO()
         csv.writer(lines, lineterminator="\n").writerows([("q_uid", "answer"), *whole.items()])
         text = lines.getvalue()
-    fresh = path.with_name(f".{path.name}.new-{os.getpid()}")
-    try:
-        fresh.write_text(text, encoding="utf-8", newline="\n")
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_text(path, text)
     return checked
 
 

@@ -289,7 +289,7 @@ def _notes(response: ModelResponse) -> dict[str, Any]:
     """What tasks/video_model.py tells beside the answer; nothing from other models."""
     try:
         notes = json.loads(response.input) if isinstance(response.input, str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return notes if isinstance(notes, dict) and "conversation" in notes else {}
 

@@ -146,7 +146,7 @@ def _yamnet(folder: Path) -> tuple[Classifier, str]:
         sides = [(float(quantized[side]["scale"]), float(quantized[side]["zero"])) for side in ("input", "output")]
     except OSError as error:
         raise UserError(f"{folder}: is no YAMNet folder (model.onnx, model.json, labels.csv): {error}") from None
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise UserError(f"{folder}: model.json or labels.csv cannot be read: {error!r}") from None
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     (scale, zero), (out_scale, out_zero) = sides
