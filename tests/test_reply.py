@@ -1,7 +1,8 @@
 """videoqa/reply.py: replies of judges, most of them as real judges write them, in tests/data/judge_replies.jsonl.
 
-The half "dev" was looked at while the reader was made. "blind", "second blind" and "third blind" were written by others who
-had not seen the reader, each after it was mended on the one before; what they first gave stands at BLIND_FIRST_SEEN.
+The half "dev" was looked at while the reader was made. "blind", "second blind" and "third blind" were written by others
+who had not seen the reader, each after it was mended on the one before; what they first gave stands at
+BLIND_FIRST_SEEN.
 """
 
 from __future__ import annotations
