@@ -157,6 +157,7 @@ def test_the_readmes_lines_run(demo_data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("engines")
 def test_a_trainer_logs_the_scores_of_each_evaluation(demo_data: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     model, tokenizer = loaded()
     texts = [tokenizer("the camera wearer lifts the cup")["input_ids"]] * 4
