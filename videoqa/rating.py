@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from videoqa.judge import Judge
 from videoqa.measures import alike_in_all, right_in_all
@@ -13,7 +15,7 @@ from videoqa.reply import Verdict
 from videoqa.rows import Row, revision
 from videoqa.scorer import Item, Scorer
 from videoqa.scores import Calibration, Scored, Scores, Summary
-from videoqa.store import VerdictStore, rate_once
+from videoqa.store import VerdictStore, default_store, rate_once
 
 if TYPE_CHECKING:
     from videoqa.benchmark import Track
@@ -42,6 +44,19 @@ def rate(
     not asked again."""
     items = [item_of(row, text) for _, row, text in asked]
     return rate_once(scorer, items, store) if isinstance(scorer, Judge) else scorer.rate(items)
+
+
+def rate_in_order(
+    judge: Judge, asked: Sequence[tuple[Any, Row, str | None]], store: str | Path | Literal[False] | None
+) -> list[Verdict]:
+    """`rate` for a metric: the verdicts in the order of `asked`, kept in the folder `store` (None: the usual one,
+    False: nowhere). Calls of the judge that failed are a warning."""
+    kept = None if store is False else VerdictStore(store or default_store(), judge.key)
+    verdicts = dict(rate(judge, asked, kept))
+    if failed := [row for row in sorted(verdicts) if verdicts[row].status == "judge_error"]:
+        first = verdicts[failed[0]].raw
+        warnings.warn(f"{len(failed)} of {len(asked)} calls of the judge failed; the first: {first}", stacklevel=2)
+    return [verdicts[row] for row in range(len(asked))]
 
 
 def is_withheld(row: Row) -> bool:

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,10 +13,9 @@ from videoqa.benchmarks.easg import rubric as named_rubric  # From: easg-bench
 from videoqa.columns import checked_columns  # From: easg-bench
 from videoqa.engines import open_engine  # From: easg-bench
 from videoqa.judge import Judge  # From: easg-bench
-from videoqa.rating import rate, scored_row  # From: easg-bench
+from videoqa.rating import rate_in_order, scored_row  # From: easg-bench
 from videoqa.rubric import Rubric  # From: easg-bench
 from videoqa.scores import Calibration  # From: easg-bench
-from videoqa.store import VerdictStore, default_store  # From: easg-bench
 
 _DESCRIPTION = """
 Rates answers to EASG-Bench questions with an LLM judge that sees the clip's narrations, the question and the ground
@@ -120,7 +118,7 @@ class EasgJudge(evaluate.Metric):
         rows = [{"question": q, "answer": a, "context": c} for q, a, c in columns]
         asked = [("answer", row, text) for row, text in zip(rows, predictions, strict=True)]
         asked += [("truth", row, row["answer"]) for row in rows] if constants is None else []
-        verdicts = _rate(judge, asked, store)
+        verdicts = rate_in_order(judge, asked, store)
         mine, theirs = verdicts[: len(rows)], verdicts[len(rows) :]
         clips = contexts if clips is None else clips
         measure = constants or Calibration.of(judge.key, _scored(theirs, clips, types), types=EASG.types)
@@ -160,16 +158,6 @@ def _constants(calibration, key, types):
     if missing := [name for name in EASG.types if name in types and not measure.means.get(name, 0) > 0]:
         raise ValueError(f"the calibration has no mean above 0 for {', '.join(missing)}: {dict(measure.means)}")
     return replace(measure, key=key)
-
-
-def _rate(judge, asked, store):
-    """The verdict on each of `asked` (videoqa.rating.rate), in their order."""
-    kept = None if store is False else VerdictStore(store or default_store(), judge.key)
-    verdicts = dict(rate(judge, asked, kept))
-    if failed := [row for row in sorted(verdicts) if verdicts[row].status == "judge_error"]:
-        first = verdicts[failed[0]].raw
-        warnings.warn(f"{len(failed)} of {len(asked)} calls of the judge failed; the first: {first}", stacklevel=2)
-    return [verdicts[row] for row in range(len(asked))]
 
 
 def _scored(verdicts, clips, types):

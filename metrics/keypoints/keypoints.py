@@ -2,7 +2,6 @@
 
 import functools
 import os
-import warnings
 
 import datasets
 import evaluate
@@ -12,8 +11,7 @@ from videoqa.benchmarks.worldqa import rubric as named_rubric  # From: easg-benc
 from videoqa.columns import checked_columns  # From: easg-bench
 from videoqa.engines import open_engine  # From: easg-bench
 from videoqa.judge import Judge  # From: easg-bench
-from videoqa.rating import rate, scored_row  # From: easg-bench
-from videoqa.store import VerdictStore, default_store  # From: easg-bench
+from videoqa.rating import rate_in_order, scored_row  # From: easg-bench
 
 _DESCRIPTION = """
 Rates open-ended answers with an LLM judge by the key points of the ground truth: 1 all of them and nothing else, 0.5
@@ -96,7 +94,7 @@ class KeyPoints(evaluate.Metric):
         rows = [{"question": q, "answer": a, "context": ""} for q, a in zip(questions, references, strict=True)]
         asked = [("answer", row, text) for row, text in zip(rows, predictions, strict=True)]
         asked += [("truth", row, row["answer"]) for row in rows] if truth else []
-        verdicts = _rate(judge, asked, store)
+        verdicts = rate_in_order(judge, asked, store)
         clips = range(len(rows)) if clips is None else clips
         avg, of_truth = _scores(judge, verdicts[: len(rows)], clips), None
         if truth:
@@ -116,16 +114,6 @@ def _judge(engine, mode, rubric):
     if isinstance(engine, str | os.PathLike):
         engine = _opened(os.fspath(engine))
     return Judge(engine, named_rubric(rubric), mode)
-
-
-def _rate(judge, asked, store):
-    """The verdict on each of `asked` (videoqa.rating.rate), in their order."""
-    kept = None if store is False else VerdictStore(store or default_store(), judge.key)
-    verdicts = dict(rate(judge, asked, kept))
-    if failed := [row for row in sorted(verdicts) if verdicts[row].status == "judge_error"]:
-        first = verdicts[failed[0]].raw
-        warnings.warn(f"{len(failed)} of {len(asked)} calls of the judge failed; the first: {first}", stacklevel=2)
-    return [verdicts[row] for row in range(len(asked))]
 
 
 def _scores(judge, verdicts, clips):
