@@ -6,7 +6,8 @@ same once more while one attacks.
 A viewer fetches the page, then filters the leaderboard again and again with a second between. The attacker searches for
 100,000 words and uploads 20 MB of "{}" lines, over and over, without waiting for the replies; it is a process of its
 own, so that the viewers, threads of this one, do not wait for it here. Printed: how long reading the files and a filter
-take in the process, what the viewers waited (median, 95th percentile), errors, and the server's memory before and after.
+take in the process, what the viewers waited (median, 95th percentile), errors, and the server's memory before and
+after.
 """
 
 from __future__ import annotations
