@@ -1,7 +1,7 @@
 """videoqa/reply.py: replies of judges, most of them as real judges write them, in tests/data/judge_replies.jsonl.
 
-The half "dev" was looked at while the reader was made. "blind", "second blind" and "third blind" were written by others
-who had not seen the reader, each after it was mended on the one before; what they first gave stands at
+The half "dev" was looked at while the reader was made. "blind", "second", "third" and "fourth blind" were written by
+others who had not seen the reader, each after it was mended on the one before; what they first gave stands at
 BLIND_FIRST_SEEN.
 """
 
@@ -30,9 +30,10 @@ BLIND_FIRST_SEEN = {  # before its failures were looked at
     "blind": "120 clear replies: 102 read right (85%), 1 read wrong; of 80 without a score none but that one read",
     "second blind": "104 clear replies: 104 read right (100%), 0 wrong; of 56 without a score 2 were read as one",
     "third blind": "112 clear replies: 104 read right (93%), 1 read wrong; of 38 without a score 2 were read as one",
+    "fourth blind": "140 clear replies: 124 read right (89%), 0 wrong; of 60 without a score 1 was read as one",
 }
-# measured when all had been seen: 0.97, 0.99, 1 and 0.96
-RECALL = {"dev": 0.95, "blind": 0.95, "second blind": 0.95, "third blind": 0.95}
+# measured when all had been seen: 0.97, 0.99, 1, 0.96 and 0.99
+RECALL = dict.fromkeys(("dev", "blind", "second blind", "third blind", "fourth blind"), 0.95)
 FOUR_VALUES = Rubric(
     name="worldqa",
     system="Compare key points.",

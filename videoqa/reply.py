@@ -51,7 +51,7 @@ __all__ = [
     "without_thinking",
 ]
 
-READER_VERSION = "4"  # goes up with every change that reads a reply otherwise
+READER_VERSION = "5"  # goes up with every change that reads a reply otherwise
 _NEAR = 400  # characters before a score in which a revision of the one before is announced
 # "Wait, the table is missing.", "On reflection", "Let me correct that": the score behind it replaces the one before
 _REVISION = re.compile(

@@ -83,10 +83,9 @@ _MODIFIERS = {
         "earns gets receives deserves merits warrants receive proposed deserved appropriate fair in conclusion "
         "solid strong low high that to now that's "
         # so, therefore, of other languages
-        "ist das por isso portanto assim logo por eso entonces así deshalb daher darum somit also donc ainsi c'est "
-        "pourquoi "
-        "perciò quindi pertanto dunque daarom dus dlatego więc zatem поэтому следовательно таким образом bu yüzden "
-        "dolayısıyla därför derfor karena itu"
+        "ist lautet das por isso portanto assim logo por eso entonces así deshalb daher darum somit also donc ainsi "
+        "c'est pourquoi perciò quindi pertanto dunque daarom dus dlatego więc zatem поэтому следовательно таким "
+        "образом bu yüzden dolayısıyla därför derfor karena itu"
     ),
 }
 _BULLET = re.compile(r"\W{0,6}(?:\d{1,2}[.)] )?\W{0,6}")  # "- Score", "1. Score", "⭐ Rating"

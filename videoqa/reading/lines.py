@@ -31,7 +31,7 @@ _FINAL_LINE = re.compile(
 )
 
 
-_BEFORE_NUMBER = re.compile(r"(?:=>|->|→|\(|[★☆⭐✩✪●○■□▓░]{1,24})? ?")  # "=> 7", "(7/10) The place is missing."
+_BEFORE_NUMBER = re.compile(r"(?:=>|->|→|[★☆⭐✩✪●○■□▓░]{1,24})? ?\(?")  # "=> 7", "(7/10) The place is missing."
 
 
 def _whole_lines(lines: Sequence[str]) -> Iterator[Claim]:

@@ -46,11 +46,16 @@ _WORDS = {  # each list ends with ten
         "zero uno due tre quattro cinque sei sette otto nove dieci",
         "zero um dois três quatro cinco seis sete oito nove dez",
         "ноль один два три четыре пять шесть семь восемь девять десять",
+        "twee drie vier vijf zes zeven acht negen tien",  # of Dutch, whose one is also its "a"
+        "десяти",  # "из десяти"
     )
     for value, word in enumerate(words.split(), 10 - len(words.split()) + 1)
 }
 WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
-_UNIT = r"(?:points?|pts?|marks?|stars?|Punkten?|Sternen?|puntos?|punti|pontos?|балл(?:ов|а)?|分|点|點|점|[★⭐])"
+_UNIT = (
+    r"(?:points?|pts?|marks?|stars?|Punkten?|punkt(?:ów|y|i)|Sternen?|puntos?|punti|pontos?|балл(?:ов|а)?"
+    r"|分|点|點|점|[★⭐])"
+)
 _OF_WORD = r"(?:out of|of|von|auf|sur|sobre|de|su|em|из|van(?: de)?|na|över|av|من|üzerinden)"
 _NUMBER = re.compile(
     rf"⟦?(?P<n>[-+–]?\d+(?:\.\d+)?|(?P<word>{WORD})(?!\w))"  # "7", "7.5", "-1", "seven"
@@ -93,7 +98,7 @@ _FOLLOWERS = words(
     "however so overall total at where here thus reflects seems feels fits by not a an i my we after weil da "
     "denn wegen für und aber porque ya pues car parce puisque pour mais perché perchè poiché ma para por pero "
     "pois mas так потому поскольку за и но omdat want voor bo ponieważ çünkü porqué です だ を と とします で "
-    "입니다 을 이다 "
+    "입니다 을 이다 à al alla veriyorum verdim veririm puan "
     "으로 을 줍니다 입니다."
 )
 _STARTERS = words(

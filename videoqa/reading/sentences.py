@@ -9,8 +9,8 @@ from videoqa.reading.number import CRITERION, SENTENCE_END, SUPPOSING, WORD, Cla
 
 # the answer, as a sentence names it: "this", "the student's answer"; not "the reference", "a perfect answer"
 _NOUN = (
-    r"(?:answers?|response|reply|prediction|submission|output|attempt|student|candidate|assistant|model|one|AI"
-    r"|participant)"
+    r"(?:answers?(?: of the student)?|response|reply|prediction|submission|output|attempt|student|candidate"
+    r"|assistant|model|one|AI|participant)"
 )
 _THIS = (
     rf"(?:(?:this|the|that|its) (?:given |above )?{_NOUN}(?:['’]s? {_NOUN})?|its {_NOUN}"
@@ -30,7 +30,7 @@ _FIRST_PERSON = re.compile(
     r"|then|still|only"
     r"|simply|just|ultimately|finally|decided|to|not|personally|also|so|going)){0,4} "
     r"(?P<verb>rat(?:e|ed|ing)|scor(?:e|ed|ing)|grad(?:e|ed|ing)|giv(?:e|en|ing)|gave|award(?:ed|ing)?"
-    r"|assign(?:ed|ing)?|mark(?:ed)?|put|say|settle|land|go|judge|evaluate"
+    r"|assign(?:ed|ing)?|mark(?:ed)?|put|say|settl(?:e|ed|ing)|land(?:ed|ing)?|go|judge|evaluate"
     r"|assess|consider|call|rank|lower|raise|reduce|increase|change|revise|correct|adjust|arrive|deem)"
     rf"(?: (?:on|with|for|at))?(?: (?:{_THIS}|{_AS})){{0,8}}[:,]? (?=⟦|\d|[a-z])",
     re.I,
@@ -68,10 +68,13 @@ _FOREIGN = re.compile(
     r"(?<!\w)(?:ich (?:gebe|vergebe|bewerte|würde sagen)|j['’]attribue|je (?:lui )?(?:donne(?:rais)?"
     r"|attribue(?:rais)?|mets|mettrais|note)|(?:le|lo|la)?\s?(?:doy|otorgo|asigno|pongo|daría|califico)"
     r"|(?:gli |le )?(?:assegno|attribuisco|do)|(?:dou|atribuo|daria)|(?:я )?(?:ставлю|оцениваю|даю|оценил бы)"
-    r"|ik geef|daję|oceniam|veriyorum)"
-    r"(?: (?!(?:nicht|keine?|pas|no|non|не|ne|if|wenn|si)(?!\w))[^\W\d]{1,15}){0,7} (?=⟦|\d|(?:"
+    r"|(?:я )?бы (?:поставил|дал|оценил)а?|(?:gli |le )?(?:darei|assegnerei|attribuirei)"
+    r"|ik geef|daję|dał(?:a)?bym|przyznaję|oceniam|veriyorum)"
+    r"(?: (?!(?:nicht|keine?|pas|no|non|не|ne|if|wenn|si)(?!\w))[^\W\d]{1,15}){0,7} (?:(?:een|eine|un|um) (?=(?:"
     + WORD
-    + r") (?:sur|von|sobre|de|su|из) )"
+    + r")[.,;:!])|(?=⟦|\d|(?:"
+    + WORD
+    + r") (?:(?:балл(?:ов|а)|Punkten?|points?|puntos|punti|pontos|punten) )?(?:sur|von|sobre|de|su|из|van) ))"
     r"|(?:我|，|因此|所以|故|可|综上|^)(?:会|將|将|可以)?(?:给|給|打|评|得|给出|给予)(?:出|予|它|其|这|这个|该|此|个|了|回答|答案|学生|的|为|一个|评分|分数|打分|打"
     r"|，|到|学生的|分){0,6}\s?(?=⟦|\d)"
     r"|(?:は|に|を|에|은|는|를)\s?(?=\d+(?:\.\d)?[点점](?:です|と|を付|をつけ|입니다|을\s))"
@@ -151,6 +154,7 @@ def in_sentences(line: str, number: int, top: float) -> Iterator[Claim]:
                 re.I,
             )
             word = line[m.end()].isalpha()
+            article = article or re.search(r"(?<!\w)(?:een|eine|un|um) $", m[0], re.I) if form is _FOREIGN else article
             if word and not article and of is None:
                 continue  # "I give one point", "it gets one"
             if (
@@ -183,8 +187,8 @@ def in_sentences(line: str, number: int, top: float) -> Iterator[Claim]:
                 "revise",
                 "correct",
                 "adjust",
-                "settle",
-                "land",
+                *("settle", "settled", "settling"),
+                *("land", "landed", "landing"),
             )
             yield Claim(value, of, "score", number, m.start(), end, False, revised)
     for m in _STRAY.finditer(line):

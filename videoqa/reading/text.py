@@ -26,6 +26,12 @@ KEYS_FINAL = (
     "finalgrade",
     "totalscore",
 )
+# as members of an object whose value is a number, and in tables ("note": "..." is a remark)
+_KEYS_FOREIGN = (
+    *("note", "nota", "bewertung", "punktzahl", "puntuación", "puntuacion", "calificación", "calificacion"),
+    *("punteggio", "voto", "pontuação", "оценка", "балл", "cijfer", "ocena", "puan"),
+    *("评分", "評分", "得分", "分数", "分數", "評価", "点数", "得点", "スコア", "점수", "평점"),
+)
 _KEYS_TOP = ("max", "maxscore", "maximum", "maximumscore", "outof", "scalemax")
 _KEYS_REASON = ("reason", "reasoning", "explanation", "rationale", "justification", "comment", "feedback")
 _WRAPPERS = {"evaluation", "result", "results", "output", "response", "assessment", "judgment", "judgement", "verdict"}
@@ -34,7 +40,8 @@ _WRAPPERS |= {"review", "feedback", "data", "json", "grading", "answerevaluation
 # "Score:\u200b 9" and the two marks behind the digit of a keycap emoji
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff\u20e3]")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")  # "８" and "٧" are digits, "：" and "／" are signs
-_HAN = re.compile(r"(?<=[:是为])[一二三四五六七八九十](?=分(?:$|\W))", re.M)  # "得分：六分"
+# "得分：六分", "打七分", "評価は九点です"
+_HAN = re.compile(r"(?<=[:是为は打给給])[一二三四五六七八九十](?=[分点點](?:$|\W|です|だ|と))", re.M)
 _STRUCK = re.compile(r"~~[^~\n]{0,200}~~")  # "Score: ~~8~~ 6" says 6
 _OBJECT = re.compile(r"""(?:(?<=[\s:`>])|^)(?:\{(?=\s*["'“]?\w)|\[(?=\s*\{))""")  # '{"score": 7}', '[{"score": 7}]'
 # what makes the object behind it no verdict: 'For example: {"score": 10}', 'The student wrote {"score": 10}'
@@ -57,6 +64,7 @@ _LATEX_TEXT = re.compile(r"\\text(?:bf|rm|it)?\s?\{([A-Za-z ]{1,30})\}")  # "$$\
 _ENDS = re.compile(
     r" ?\((?:from )?1 ?(?:=|is|being|:) ?[a-z ]{3,20}[,;]? (?:and )?10 ?(?:=|is|being|:) ?[a-z ]{3,20}\)", re.I
 )
+_IN_PARENTHESES = re.compile(r"\\[()\[\]]")  # LaTeX's "\(\boxed{7}\)"
 _BOXED = re.compile(r"\${0,2}\\boxed\s?\{(?:\\text\{)?\s?([^{}\n]{1,20}?)\}{1,2}\${0,2}")  # "\boxed{7}"
 _RESULT = re.compile(r"\[RESULT\]\s?:?\s?[(\[]?([^\s()\[\]]{1,12})[)\]]?", re.I)  # "[RESULT] 3", the form of Prometheus
 _CLOSED = re.compile(r"\[(SCORE|RATING|GRADE)\]\s?([^\[\]\n]{1,12}?)\s?\[/\w{1,9}\]", re.I)  # "[SCORE]7[/SCORE]"
@@ -91,6 +99,7 @@ def lines_of(text: str) -> tuple[list[str], str]:
     text, reason = _objects_as_lines(text)
     text = _TAG.sub(_tag_as_line, text)
     text = _IN_DOLLARS.sub(r"\1", _CLOSED.sub(r" \1: \2 ", text))
+    text = _IN_PARENTHESES.sub(" ", text)
     text = _ENDS.sub("", _LATEX_TEXT.sub(r"\1", text))
     for form in (_DOUBLED, _BOXED, _RESULT):
         text = form.sub(r" ⟦\1⟧", text)
@@ -111,15 +120,19 @@ def _bounded(text: str) -> str:
     return f"{head}\n\n{MASK}\n\n{tail[min(begins, default=len(tail)) :]}"
 
 
+_SIGNS = {
+    **{"⁄": "/", "∕": "/", "〜": "~", "−": "-", "‑": "-"},
+    **{"\u2028": "\n", "\u2029": "\n", "\xa0": " ", "　": " "},
+}
+
+
 def _ascii(sign: str) -> str:
     """A digit of any script, or a sign of full width, as ASCII has it. "½" and "²" stay what they are."""
     if sign.isdecimal():
         return str(unicodedata.decimal(sign))
     if "！" <= sign <= "～":
         return chr(ord(sign) - 0xFEE0)
-    return {"⁄": "/", "∕": "/", "\u2028": "\n", "\u2029": "\n", "\xa0": " ", "　": " ", "−": "-", "‑": "-"}.get(
-        sign, sign
-    )
+    return _SIGNS.get(sign, sign)
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------------
@@ -200,7 +213,7 @@ def _member_lines(members: list[tuple[str, Any]]) -> list[str]:
         ):
             key = "score"
         if (
-            key in ("evaluation", "verdict", "assessment", "result")
+            key in ("evaluation", "verdict", "assessment", "result", *_KEYS_FOREIGN)
             and _LONE.fullmatch(str(value).strip())
             and str(value)[:1].isdigit()
         ):
@@ -255,7 +268,7 @@ def _label(cell: str) -> str:
     words = re.sub(r"\(.{0,60}?\)|[^\w\s]", " ", cell).lower().split()
     if words and words[0] in ("overall", "final", "total"):
         return "overall" if len(words) == 1 or words[1] in KEYS_SCORE else ""
-    return "score" if len(words) == 1 and words[0] in KEYS_SCORE else ""
+    return "score" if len(words) == 1 and words[0] in KEYS_SCORE + _KEYS_FOREIGN else ""
 
 
 def _table_lines(table: list[str]) -> list[str]:
