@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -413,7 +414,7 @@ VERDICTS = st.builds(
 
 @given(VERDICTS)
 def test_a_verdict_is_the_same_behind_a_line(verdict: Verdict) -> None:
-    assert verdict_of(json.loads(json.dumps(line_of(verdict)))) == verdict
+    assert verdict_of(json.loads(json.dumps(line_of(verdict))), "here") == verdict
 
 
 def test_only_what_could_be_read_is_kept(tmp_path: Path) -> None:
@@ -446,6 +447,8 @@ def test_what_an_older_version_kept_without_a_score_is_asked_again(tmp_path: Pat
         {"mass": math.nan},
         {"probabilities": [0.5, math.nan]},
         {"probabilities": [10**400]},
+        {"probabilities": [["1"]]},
+        {"probabilities": [2]},
     ],
 )
 def test_a_kept_verdict_that_no_judge_gave_is_refused_with_its_place(change: dict[str, Any], tmp_path: Path) -> None:
@@ -458,6 +461,48 @@ def test_a_kept_verdict_that_no_judge_gave_is_refused_with_its_place(change: dic
     path.write_text(f"{head}\n{json.dumps({k: v for k, v in json.loads(line).items() if k != 'score'})}\n")
     with pytest.raises(UserError, match="record 2: a verdict needs score and status"):
         VerdictStore(tmp_path, "judge")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"score": 15.0}, "15 is no score of this judge, whose are 1 to 10"),
+        ({"most_likely": 0.0}, "0 is no score of this judge, whose are 1 to 10"),
+        ({"probabilities": [0.5, 0.5]}, "2 probabilities, but this judge has 10 scores"),
+    ],
+)
+def test_a_verdict_off_the_judges_scale_is_refused_in_the_store_and_in_the_run(
+    change: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    judge = Judge(scripted_judge(), OURS, "score")
+    asked = rows(3)
+    known: dict[str, str | None] = dict.fromkeys((row["id"] for row in asked), "cup")
+    run = Run(tmp_path / "run", config(asked))
+    for row in asked:
+        run.answers_file.append({"id": row["id"], "prediction": "cup", "error": None})
+    list(judge_rows(judge, asked, known, run, VerdictStore(tmp_path / "store", judge.key)))
+    result(run, asked, judge.describe())
+    (kept,) = (tmp_path / "store").iterdir()
+    for path in (kept, run.verdicts_file.path):
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join([*lines[:-1], json.dumps(json.loads(lines[-1]) | change)]) + "\n")
+    with pytest.raises(UserError, match=re.escape(f"{kept}: {why}")):
+        list(
+            judge_rows(
+                judge, asked, known, Run(tmp_path / "again", config(asked)), VerdictStore(kept.parent, judge.key)
+            )
+        )
+    with pytest.raises(UserError, match=f"verdicts.jsonl: .*: {why}"):
+        result(run, asked, judge.describe())
+
+
+def test_a_store_file_of_another_judge_is_refused(tmp_path: Path) -> None:
+    VerdictStore(tmp_path, "judge").put("a", Verdict(7.0, "ok", raw="7"))
+    (path,) = tmp_path.iterdir()
+    other = VerdictStore(tmp_path, "other").path
+    path.rename(other)
+    with pytest.raises(UserError, match="holds verdicts of another judge: judge"):
+        VerdictStore(tmp_path, "other")
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class Letters:
 
     def describe(self) -> dict[str, Any]:
         """What a result says of it."""
-        return {"key": self.key}
+        return {"key": self.key, "values": [0.0, 1.0]}  # wrong and right
 
     def rate(self, items: Sequence[Item]) -> Iterator[tuple[int, Verdict]]:
         """The verdict on each item with its index."""

@@ -39,7 +39,7 @@ from videoqa.reply import STATUSES, Verdict
 from videoqa.rows import Row, clips_revision, questions, revision, sample, shard
 from videoqa.scorer import Scorer
 from videoqa.scores import Calibration, Scored, each_once
-from videoqa.store import VERDICT_KINDS, VerdictStore, line_of, verdict_of
+from videoqa.store import VERDICT_KINDS, VerdictStore, check_scale, line_of, verdict_of
 from videoqa.usage import usage_of
 
 NOT_ASKED: Mapping[str, Any] = {"error": "not asked"}
@@ -99,7 +99,7 @@ class Run:
     def verdicts(self, judge: str, of: str) -> dict[str, Verdict]:
         """The judge's last verdict on each id's answer (`of` "answer") or ground truth ("truth")."""
         lines = (v for v in self.verdicts_file.read() if v["judge"] == judge and v["of"] == of)
-        return {line["id"]: verdict_of(line) for line in lines}
+        return {line["id"]: verdict_of(line, f"{self.verdicts_file.path}: {line['id']}") for line in lines}
 
     def scores_path(self, judge: str) -> Path:
         """Where this judge's result stands: scores.json for the run's first judge."""
@@ -232,6 +232,9 @@ def result(run: Run, rows: Sequence[Row], scorer: Mapping[str, Any]) -> dict[str
     answers = run.answers()
     key, of_track = scorer["key"], run.track
     given, truths = (run.verdicts(key, of) for of in ("answer", "truth"))
+    if values := scorer.get("values"):
+        for name, verdict in [*given.items(), *truths.items()]:
+            check_scale(verdict, values, f"{run.verdicts_file.path}: {name}")
     given = {name: v for name, v in given.items() if answers.get(name, NOT_ASKED)["error"] is None}
     scores, scale = summarize(of_track, key, rows, given, truths)
     if scale is None and truths:  # what the judge gives the ground truth stands beside scores that it does not divide

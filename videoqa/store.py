@@ -30,12 +30,24 @@ def line_of(verdict: Verdict) -> dict[str, Any]:
     return {k: v for k, v in asdict(verdict).items() if v is not None or k == "score"}
 
 
-def verdict_of(line: dict[str, Any]) -> Verdict:
-    """The verdict in a line."""
+def verdict_of(line: dict[str, Any], where: str) -> Verdict:
+    """The verdict in a line, which stands at `where`. Raises UserError for probabilities that are none."""
     fields = {k: line[k] for k in Verdict.__dataclass_fields__ if k in line}
-    if fields.get("probabilities") is not None:
-        fields["probabilities"] = tuple(fields["probabilities"])
+    if (shares := fields.get("probabilities")) is not None:
+        if not all(isinstance(p, int | float) and not isinstance(p, bool) and 0 <= p <= 1 for p in shares):
+            raise UserError(f"{where}: probabilities cannot be {str(shares)[:100]}")
+        fields["probabilities"] = tuple(shares)
     return Verdict(**fields)
+
+
+def check_scale(verdict: Verdict, values: Sequence[float], where: str) -> None:
+    """Raise UserError for a verdict from a file that a judge who gives these scores, in rising order, cannot have
+    given: the file was changed, or is another judge's."""
+    for score in (verdict.score, verdict.most_likely):
+        if score is not None and not values[0] <= score <= values[-1]:
+            raise UserError(f"{where}: {score:g} is no score of this judge, whose are {values[0]:g} to {values[-1]:g}")
+    if verdict.probabilities is not None and len(verdict.probabilities) != len(values):
+        raise UserError(f"{where}: {len(verdict.probabilities)} probabilities, but this judge has {len(values)} scores")
 
 
 def default_store() -> Path:
@@ -50,21 +62,24 @@ class VerdictStore:
     reply may have been a passing fault of a server, and is asked again by the next run."""
 
     def __init__(self, folder: str | Path, judge: str) -> None:
-        self._lines = Lines(Path(folder) / f"{short_hash(judge)}.jsonl", kinds=VERDICT_KINDS | {"prompt": str})
+        self.path = Path(folder) / f"{short_hash(judge)}.jsonl"
+        self._lines = Lines(self.path, kinds=VERDICT_KINDS | {"prompt": str})
         self._known: dict[str, Verdict] = {}
         for number, line in enumerate(self._lines.read(), 1):
             if line.get("format", STORE_FORMAT) != STORE_FORMAT:
                 raise UserError(
-                    f"{self._lines.path} was written by a newer easg-bench (format {line['format']}, this one reads "
+                    f"{self.path} was written by a newer easg-bench (format {line['format']}, this one reads "
                     f"{STORE_FORMAT}): update, or give another --store"
                 )
+            if "prompt" not in line and line.get("judge", judge) != judge:
+                raise UserError(f"{self.path} holds verdicts of another judge: {line['judge']}")
             if "prompt" in line and (
                 not {"score", "status"} <= set(line) or (line["status"] == "ok" and line["score"] is None)
             ):
-                raise UserError(f"{self._lines.path}, record {number}: a verdict needs score and status")
+                raise UserError(f"{self.path}, record {number}: a verdict needs score and status")
             if "prompt" in line and line.get("status") == "ok":  # older versions kept unreadable replies as well
-                self._known[line["prompt"]] = verdict_of(line)
-        if not self._lines.path.exists():
+                self._known[line["prompt"]] = verdict_of(line, f"{self.path}, record {number}")
+        if not self.path.exists():
             self._lines.append({"format": STORE_FORMAT, "judge": judge})
 
     def get(self, prompt: str) -> Verdict | None:
@@ -95,6 +110,7 @@ def rate_once(judge: Judge, items: Sequence[Item], store: VerdictStore | None) -
             continue
         key = prompt_hash(conversation)
         if store is not None and (verdict := store.get(key)) is not None:
+            check_scale(verdict, judge.rubric.values, str(store.path))
             yield index, verdict
         else:
             conversations[key] = conversation

@@ -114,7 +114,8 @@ class Arena:
     def verdicts(self, judge: str) -> dict[tuple[str, str], Verdict]:
         """The judge's last verdict on each (pair, order)."""
         lines = (line for line in self.verdicts_file.read() if line["judge"] == judge)
-        return {(line["pair"], line["order"]): verdict_of(line) for line in lines}
+        path = self.verdicts_file.path
+        return {(line["pair"], line["order"]): verdict_of(line, f"{path}: {line['pair']}") for line in lines}
 
     def decisions(self, judge: str) -> dict[str, Decision]:
         """The outcome of each pair by this judge."""
