@@ -80,6 +80,14 @@ def test_options_that_are_no_choice_are_found() -> None:
     assert "has an empty text" in of(" ")
 
 
+def test_a_wrong_answer_that_says_the_right_one_and_more_is_found() -> None:
+    answer = "C shows how to make tea."
+    more = ["C shows how to make tea with another bag.", "C shows how to cook.", "C cleans a tea pot.", "C drinks tea."]
+    assert of(answer=answer, wrong=more) == ["has a wrong answer that says all of the right one"]
+    assert of(answer=answer, wrong=[answer.replace("tea", "teacups"), *more[1:]]) == []
+    assert of(answer="C makes tea.", wrong=["C makes tea and juice.", *more[1:3], "C eats."]) == []  # too short to tell
+
+
 def test_a_right_answer_that_sticks_out_is_found() -> None:
     assert of(answer="C washes the pan, and after that he dries it.") == [
         "has a right answer that is the longest by far"

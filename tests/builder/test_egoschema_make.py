@@ -75,7 +75,7 @@ def good(number: int) -> dict[str, Any]:
     return {
         "question": f"What is all of it for, part {number}?",
         "answer": f"C {LONG} {number}.",
-        "wrong": [f"C {LONG} {number} {word}." for word in ("up", "so", "at", "by")],
+        "wrong": [f"C {word} {LONG} {number}." for word in ("up", "so", "at", "by")],
     }
 
 
