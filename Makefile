@@ -6,6 +6,7 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
+WORKERS ?= 2
 EXTRAS := local,builder,video,sound,lighteval,space,dev
 
 .PHONY: demo worldqa test quick lint space pictures clean
@@ -28,8 +29,9 @@ worldqa: build/models/smollm2/config.json
 	$(BIN)/easg-bench report runs/worldqa-mc --html runs/worldqa-mc.html
 	@echo "A model of 135M parameters knows nothing of the world: these scores prove that the path works."
 
+# two processes, each with one thread for the models; a file's tests stay together, for they share what is slow to make
 test: .venv/installed
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # without the slow tests (a real language model)
 quick: .venv/installed
