@@ -14,13 +14,13 @@ import pytest
 pytest.importorskip("inspect_ai")
 
 from inspect_ai import eval as inspect_eval
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from scripted import Scripted
 
 from builder.egoschema import card, dataset
 from videoqa import evaluate
-from videoqa.errors import UserError
 from videoqa.hosts import inspect_ai as host
 
 FILE = Path(__file__).resolve().parents[1] / "tasks" / "inspect_easg.py"
@@ -136,11 +136,11 @@ def test_several_epochs_are_refused_and_not_averaged(demo_data: Path, tmp_path: 
 
 
 def test_what_can_be_mended_is_told_before_the_model_is_asked(demo_data: Path) -> None:
-    with pytest.raises(UserError, match="EASG_BENCH_JUDGE is not set"):
+    with pytest.raises(PrerequisiteError, match="EASG_BENCH_JUDGE is not set"):
         tasks().easg_bench(data=str(demo_data))
-    with pytest.raises(UserError, match="--prompt frames: inspect-ai asks in one turn of text, which is blind, narr"):
+    with pytest.raises(PrerequisiteError, match="--prompt frames: inspect-ai asks in one turn of text, which is blind"):
         tasks().easg_bench(data=str(demo_data), judge="judge", prompt="frames")
-    with pytest.raises(UserError, match="--prompt x: EASG-Bench has"):
+    with pytest.raises(PrerequisiteError, match="--prompt x: EASG-Bench has"):
         tasks().easg_bench(data=str(demo_data), judge="judge", prompt="x")
 
 

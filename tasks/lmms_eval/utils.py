@@ -1,4 +1,4 @@
-"""The functions that the YAML files here name; videoqa/hosts/lmms_eval.py says what they do, tasks/README.md how to run.
+"""The functions that the YAML files here name; videoqa/hosts/lmms_eval.py says what they do.
 
 Each name in a YAML file is a function of its own, since lmms-eval tells them nothing of the task.
 """

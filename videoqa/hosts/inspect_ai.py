@@ -8,18 +8,23 @@ process works in batches; each sample's score holds its whole record, of which t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import anyio
 from inspect_ai import Task
+from inspect_ai._util.error import PrerequisiteError  # the error that it tells in one line; it has no public name
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Target, metric
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.scorer import scorer as as_scorer
 from inspect_ai.solver import TaskState, generate
+from rich.markup import escape
 
 from videoqa import benchmark
 from videoqa.benchmark import ScorerOptions, Track
@@ -42,29 +47,46 @@ def inspect_task(
     sampling: str | None = None,
 ) -> Task:
     """The task of the track `name`; the arguments are options of `easg-bench run`, and what is None comes from the
-    environment as with the other programs. Raises UserError for what can be mended before the model is asked."""
+    environment as with the other programs. What can be mended is told in one line before the model is asked."""
+    try:
+        # inspect-ai reads a task file in the file's own folder; folders are meant from where the command was given
+        with contextlib.chdir(os.environ.get("PWD", ".") if Path("inspect_easg.py").is_file() else "."):
+            return _task(name, data, config, prompt, judge, (rubric, mode, sampling))
+    except (UserError, OSError) as error:
+        raise PrerequisiteError(escape(str(error))) from error
+
+
+def _task(
+    name: str,
+    data: str | None,
+    config: str | None,
+    prompt: str | None,
+    judge: str | None,
+    how: tuple[str | None, str | None, str | None],
+) -> Task:
     track, place = opened_data(name, data or setting("DATA", benchmark.track(name).repo))
-    way = track.asked(prompt or track.way)
+    prompt = prompt or track.way
+    way = track.asked(prompt)
     if not way.plain:
         plain = ", ".join(one for one, of in track.ways.items() if of.plain)
-        raise UserError(f"--prompt {prompt or track.way}: inspect-ai asks in one turn of text, which is {plain}")
+        raise UserError(f"--prompt {prompt}: inspect-ai asks in one turn of text, which is {plain}")
     rater = (judge or setting("JUDGE")) if track.rubric is not None else None
     if rater is not None:
         check_engine(rater)
     options = ScorerOptions(
-        rubric or setting("JUDGE_RUBRIC", "ours"),
-        mode or setting("JUDGE_MODE", "") or None,
-        sampling or setting("JUDGE_SAMPLING", "greedy"),
+        how[0] or setting("JUDGE_RUBRIC", "ours"),
+        how[1] or setting("JUDGE_MODE", "") or None,
+        how[2] or setting("JUDGE_SAMPLING", "greedy"),
     )
     rows = load_rows(track, place, config)
     if way.captions and not any(row["context"] for row in rows):
-        raise UserError(f"--prompt {prompt or track.way}: these data tell nothing of their videos")
+        raise UserError(f"--prompt {prompt}: these data tell nothing of their videos")
     samples = [
         Sample(
             id=row["id"],
             input=[ChatMessageUser(content=way.instruction + way.query(row))],
             target=row["answer"] or "",
-            metadata={"row": {**row, "prompt": prompt or track.way}},
+            metadata={"row": {**row, "prompt": prompt}},
         )
         for row in rows
     ]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.benchmark import Track, track
+from videoqa.errors import UserError
 from videoqa.hosts.judged import figures, metric_name, records, scorer, setting
 from videoqa.rows import Row, revision
 from videoqa.runs import load_rows
@@ -37,18 +38,22 @@ def nothing_to_see(doc: Mapping[str, Any]) -> list[Any]:
 
 
 def checked(name: str, dataset: Any) -> Any:
-    """The data that lmms-eval has loaded. Ends the program where they are not those that EASG_BENCH_DATA names: a bare
-    name that is no folder is answered out of a cache, with whatever data had that name before."""
-    rows, loaded = rows_of(name), list(dataset)
+    """The data that lmms-eval has loaded. Ends the program where they are not those that EASG_BENCH_DATA names (a bare
+    name that is no folder is answered out of a cache, with whatever data had that name before), and where the judge has
+    no name: an ordinary exception would be tried again five times."""
+    of_track = track(name)
+    try:
+        if of_track.rubric is not None:
+            setting("JUDGE")
+        rows, loaded = rows_of(name), list(dataset)
+    except (UserError, OSError) as error:
+        raise SystemExit(f"easg-bench: {error}") from error
     if [_shown(row) for row in rows] != [_shown(doc) for doc in loaded]:
-        # (an ordinary exception would be tried again five times)
         raise SystemExit(
-            f"easg-bench: lmms-eval loaded {len(loaded)} rows that are not the {len(rows)} of {place(track(name))}: "
-            f"run it in the folder that holds {track(name).repo}/, and let EASG_BENCH_DATA be that or nothing"
+            f"easg-bench: lmms-eval loaded {len(loaded)} rows that are not the {len(rows)} of {place(of_track)}: "
+            f"run it in the folder that holds {of_track.repo}/, and let EASG_BENCH_DATA be that or nothing"
         )
-    if track(name).rubric is not None:
-        setting("JUDGE")  # before the model is asked
-    print(f"{track(name).title}: {len(rows)} rows of {place(track(name))}, revision {revision(rows)}")
+    print(f"{of_track.title}: {len(rows)} rows of {place(of_track)}, revision {revision(rows)}")
     return dataset
 
 
