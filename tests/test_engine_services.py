@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import huggingface_hub
@@ -142,6 +143,21 @@ def test_the_provider_that_answers_first_answers_the_whole_run_and_is_part_of_th
         other = open_engine(f"hf:org/judge:novita?{QUICK}")
         assert Judge(other, OURS).key != Judge(engine, OURS).key
         assert other.settings["served"] == f"org/judge:novita, at {server.url} by novita"
+
+
+def test_a_server_that_only_says_who_answers_is_not_told_who_is_to() -> None:
+    head = {"x-inference-provider": "rack-7"}
+
+    def probed(ask: Ask) -> Answer:
+        if ":" in ask.body["model"]:
+            return Answer("no such model", 404, head)
+        return replace(probe_answer(ask, Manners()), headers=head)
+
+    with ChatServer(lambda ask: Answer("7", headers=head), probed=probed) as server:
+        engine = open_engine(f"server:judge@{server.url}?{QUICK}")
+        assert [r.text for _, r in engine.generate(rows(2), max_new_tokens=8)] == ["7", "7"]
+        assert engine.settings["served"] == f"judge, at {server.url} by rack-7"
+    assert {ask.body["model"] for ask in server.asks} == {"judge"}
 
 
 def test_another_provider_is_asked_again_and_is_its_rows_error(monkeypatch: pytest.MonkeyPatch) -> None:

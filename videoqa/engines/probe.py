@@ -127,8 +127,11 @@ async def _tried(
     listed = await endpoint.models(client)
     manner, first = await _fields(endpoint, client, model, Manner(extra=extra))
     if first.provider:
-        manner = replace(manner, provider=first.provider)
-        first = await _small(endpoint, client, model, manner, SHORT)  # as all others are asked
+        named = replace(manner, provider=first.provider)
+        try:
+            first, manner = await _small(endpoint, client, model, named, SHORT), named
+        except (RowError, EndpointError):  # it says who answers, and cannot be told who is to
+            pass
     replies = [first]
     system = "unknown" if not first.prompt_tokens else "seen"
     if manner.joined:
@@ -165,7 +168,7 @@ async def _tried(
             raise EndpointError(f"{endpoint.address} answers as several {what}: {told}; results would mix them")
     name = next(iter(names), "")
     mark = prints.pop() if len(prints) == 1 else ""
-    where = f"{endpoint.address} by {manner.provider}" if manner.provider else endpoint.address
+    where = f"{endpoint.address} by {first.provider}" if first.provider else endpoint.address
     served = endpoint.excerpt(identity(model, where, listed, name, mark), 2000)
     settings: dict[str, Any] = {
         "engine": endpoint.kind,
