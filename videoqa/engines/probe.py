@@ -11,6 +11,7 @@ another way has another key.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -128,10 +129,8 @@ async def _tried(
     manner, first = await _fields(endpoint, client, model, Manner(extra=extra))
     if first.provider:
         named = replace(manner, provider=first.provider)
-        try:
+        with contextlib.suppress(RowError, EndpointError):  # it says who answers, but cannot be told who is to
             first, manner = await _small(endpoint, client, model, named, SHORT), named
-        except (RowError, EndpointError):  # it says who answers, and cannot be told who is to
-            pass
     replies = [first]
     system = "unknown" if not first.prompt_tokens else "seen"
     if manner.joined:
