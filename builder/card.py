@@ -10,6 +10,7 @@ from string import Template
 from typing import Any
 
 import pyarrow.parquet as pq
+import yaml
 from huggingface_hub import DatasetCardData
 
 from builder.repo import MARK, file_sha256
@@ -30,6 +31,7 @@ class Card:
     citing: str
     bibtex: str
     licence: tuple[str, str] | None = None  # name and address; None: not known
+    aside: tuple[str, ...] = ()  # configs that hold no questions
 
     def text(
         self,
@@ -84,7 +86,16 @@ class Card:
             citing=self.citing,
         )
 
+    def tasks_file(self, configs: Sequence[str]) -> str:
+        """eval.yaml, by which the Hub knows the dataset as a benchmark: a task for each config that can be asked, of
+        its name. Results name it (`easg-bench card`)."""
+        tasks = [{"id": c, "config": c, "split": "test"} for c in configs if c not in self.aside]
+        about = " ".join(self.intro.split())
+        head = {"name": self.name, "description": about, "evaluation_framework": FRAMEWORK}
+        return yaml.safe_dump({**head, "tasks": tasks}, sort_keys=False, allow_unicode=True, width=100)
 
+
+FRAMEWORK = "easg-bench"  # what evaluates, as eval.yaml says it; the scores of others on these rows are not these
 PLACE = "path/of/this/folder"  # in the card of a folder; a published card has the repo's name
 LONGEST = 160  # characters of a text in the example row
 

@@ -3,6 +3,7 @@
     easg-bench/
       README.md                            the card; it declares the configs
       statistics.png                       a picture for it
+      eval.yaml                            what the Hub's leaderboard of the dataset ranks: a task a config
       data/direct-0d6c7c8a3f52.parquet     the rows of one config
 
 A data file is named after its content. `datasets` keys its cache by the names of the files, so a rebuilt folder, or
@@ -28,7 +29,9 @@ from builder.errors import BuildError
 from videoqa.files import abandoned
 
 PICTURE = "statistics.png"
-OWN = re.compile(rf"README\.md|{re.escape(PICTURE)}|data/[^/]+\.parquet")  # the files of a repo, by path in it
+TASKS = "eval.yaml"
+# the files of a repo, by path in it
+OWN = re.compile(rf"README\.md|{re.escape(PICTURE)}|{re.escape(TASKS)}|data/[^/]+\.parquet")
 ROW_GROUP = 10_000  # rows; more than any config of the paper's set has
 MARK = "<!-- built by python -m builder: the next build into this folder replaces it -->"
 

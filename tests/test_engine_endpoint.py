@@ -157,7 +157,7 @@ JSON = st.recursive(
 def test_whatever_comes_is_a_completion_or_one_of_the_known_faults(status: int, after: str | None, data: bytes) -> None:
     try:
         found = opened().read(status, after, data, NOW)
-    except (RowError, EndpointError, endpoint._Passing):
+    except (RowError, EndpointError, endpoint.Passing):
         return
     assert found.fault is None or isinstance(found.fault, str)
 
@@ -248,7 +248,7 @@ def test_a_fault_of_the_program_is_itself_and_no_group(monkeypatch: pytest.Monke
 def test_no_part_of_the_key_gets_into_an_error(key: str, padding: int, written: Any) -> None:
     message = "-" * padding + written(key)
     for status, data in ((400, message), (400, json.dumps({"error": {"message": message}})), (200, message)):
-        with pytest.raises((RowError, EndpointError, endpoint._Passing)) as caught:
+        with pytest.raises((RowError, EndpointError, endpoint.Passing)) as caught:
             opened(key).read(status, None, data.encode(), NOW)
         told = str(caught.value).replace("\\\\", "\\")
         assert not any(key[i : i + 12] in told for i in range(len(key) - 11) if set(key[i : i + 12]) != {"-"})

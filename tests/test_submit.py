@@ -14,14 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from huggingface_hub import HfApi
+from huggingface_hub import HfApi, eval_result_entries_to_yaml, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
+from typer.testing import CliRunner
 
 import easg_bench
 from tests.hub_server import HubServer
 from tests.test_results import result as a_result
 from videoqa import answers_file, submit
 from videoqa.benchmarks.easg.published import TYPES
+from videoqa.commands import command_line
 from videoqa.results import parse, read
 from videoqa.runs import Run
 
@@ -213,6 +215,61 @@ def test_the_card_is_read_back_by_the_hub_library_with_every_digit() -> None:
     assert name == "mine"
     assert [entry.metric_value for entry in entries] == [s.value for s in [*found.types.values(), found.avg]]
     assert entries[-1].dataset_name == "EASG-Bench (all types)" and "dist" in str(entries[-1].metric_name)
+
+
+def test_the_eval_results_are_read_back_by_the_hub_library_with_every_digit() -> None:
+    data = a_result("/models/mine", {t: [1 / 3 + 3, 5.0] for t in TYPES})
+    found = parse(json.dumps(data).encode(), "x")
+    ((name, text),) = submit.eval_results([found], "org/easg-bench").items()
+    entries = parse_eval_result_entries(yaml.safe_load(text))
+    assert [(e.dataset_id, e.task_id, e.value) for e in entries] == [
+        ("org/easg-bench", "default", found.avg.value),
+        *(("org/easg-bench", kind, summary.value) for kind, summary in found.types.items()),
+    ]
+    assert all(entry.date == found.date and "judge" in str(entry.notes) for entry in entries)
+    assert yaml.safe_load(text) == eval_result_entries_to_yaml(entries)
+    assert name.startswith("easg-bench-default-") and "/models" not in text
+    blind = a_result("/models/mine", {t: [3.0, 5.0] for t in TYPES}, prompt="blind")
+    other = parse(json.dumps(blind).encode(), "x")
+    assert set(submit.eval_results([other], "org/easg-bench")) != {name}, "another way of asking has a file of its own"
+
+
+def test_eval_results_need_a_dataset_on_the_hub_and_a_whole_run() -> None:
+    data = a_result("/models/mine", {t: [3.0, 5.0] for t in TYPES})
+    data["data"]["data"] = "/home/me/easg-bench"
+    found = parse(json.dumps(data).encode(), "x")
+    for dataset in (None, "easg-bench", "./easg-bench"):
+        with pytest.raises(ValueError, match="give --dataset ORG/NAME"):
+            submit.eval_results([found], dataset)
+    data["data"]["rows"] += 5
+    partial = parse(json.dumps(data).encode(), "x")
+    with pytest.raises(ValueError, match=r"is partial \(5 rows that were not asked"):
+        submit.eval_results([partial], "org/easg-bench")
+
+
+def test_the_tasks_that_results_name_are_those_of_the_dataset(demo_data: Path, judged: Callable[..., Path]) -> None:
+    tasks = yaml.safe_load((demo_data / "eval.yaml").read_text())
+    assert tasks["evaluation_framework"] == "easg-bench" and tasks["name"] == "EASG-Bench questions"
+    configs = {task["id"]: (task["config"], task["split"]) for task in tasks["tasks"]}
+    assert configs == {name: (name, "test") for name in configs} and "graphs" not in configs
+    for name in configs:
+        easg_bench.load(demo_data, name)
+    (text,) = submit.eval_results([read(judged() / "scores.json")], "org/easg-bench").values()
+    assert {entry.task_id for entry in parse_eval_result_entries(yaml.safe_load(text))} <= set(configs)
+
+
+def test_the_command_writes_them_into_the_models_repo(judged: Callable[..., Path], tmp_path: Path) -> None:
+    folder = judged()
+    arguments = ["card", str(folder), "--dataset", "org/easg-bench"]
+    printed = CliRunner().invoke(command_line(), arguments)
+    written = CliRunner().invoke(command_line(), [*arguments, "--out", str(tmp_path / "repo")])
+    (path,) = (tmp_path / "repo" / ".eval_results").iterdir()
+    assert written.output.strip() == str(path)
+    assert printed.output == f"# .eval_results/{path.name}\n{path.read_text()}"
+    older = CliRunner().invoke(command_line(), ["card", str(folder), "--format", "model-index"])
+    assert older.output.startswith("model-index:")
+    refused = CliRunner().invoke(command_line(), ["card", str(folder)])
+    assert "give --dataset ORG/NAME" in str(refused.exception)
 
 
 def test_a_card_is_of_one_model() -> None:

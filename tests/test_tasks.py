@@ -24,7 +24,7 @@ from tests.scripted import Scripted
 from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.benchmarks.easg.rubrics import OURS
-from videoqa.hosts.lighteval import metric_name
+from videoqa.hosts.judged import metric_name
 from videoqa.hosts.lighteval import run as lighteval_run
 from videoqa.hosts.lighteval import tasks as lighteval_tasks
 from videoqa.hosts.lighteval.tasks import RateRows, figures, metric, put, task_table

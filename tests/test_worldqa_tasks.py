@@ -91,7 +91,7 @@ def test_open_ended_answers_are_rated_by_key_points(data: Path, monkeypatch: pyt
     monkeypatch.setenv("EASG_BENCH_JUDGE", "judge")
     monkeypatch.setenv("EASG_BENCH_STORE", str(data.parent / "store"))
     engine = Scripted(lambda *_: "", chances=lambda text: {"0.3": 1.0} if "hm" in text else {"1": 1.0}, name="judge")
-    monkeypatch.setattr(lighteval_tasks, "open_engine", lambda spec: engine)
+    monkeypatch.setattr("videoqa.hosts.judged.open_engine", lambda spec: engine)
     rows = [dict(row) for row in OPEN.load(str(data), "default")]
     docs = [put(row, "worldqa_open:open|0", track="worldqa-open", prompt="blind", ends=dict) for row in rows]
     records = RateRows("worldqa-open").compute([ModelResponse(text=["hm"], input=None) for _ in rows], docs)

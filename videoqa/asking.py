@@ -87,6 +87,12 @@ class Way:
     protocols: Mapping[str, Asker] = field(default_factory=dict)  # multiple choice: by what is read off the model
     agent: Agent | None = None
 
+    @property
+    def plain(self) -> bool:
+        """Asks in one turn of text, so that programs which know no frames and no second turn can ask it. (The last of
+        the fixed texts is that of a second turn.)"""
+        return not (self.frames or self.agent or any(self.texts[-1:]))
+
     def check_protocol(self, wanted: str | None) -> None:
         """Raises UserError for a protocol that the way does not have."""
         if wanted is not None and not self.protocols:

@@ -22,6 +22,7 @@ NEEDED = {
     "evaluate": ("evaluate", "metrics/, the modules of `evaluate`,"),
     "lighteval": ("lighteval", "`easg-bench lighteval`"),
     "vllm": ("vllm", "vllm:ID in --model, --judge or --engine"),
+    "litellm": ("litellm", "litellm:ID in --model, --judge or --engine"),
 }
 
 

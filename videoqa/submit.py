@@ -19,14 +19,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from videoqa.answers_file import check_answers, read_answers
 from videoqa.benchmark import AVERAGE, track
 from videoqa.errors import UserError
 from videoqa.folders import command_without_folders, without_folders
-from videoqa.results import FORMAT, Result, parse
+from videoqa.results import FORMAT, Result, Summary, parse
+from videoqa.rows import HUB_NAME
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+    from huggingface_hub import EvalResultEntry, HfApi
 
 METRIC_TYPES = {"relative": "relative_score"}  # as model cards call a measure, where it is not its own name
 CLOCKS = timedelta(minutes=10)  # by which two machines' clocks may differ
@@ -165,8 +168,52 @@ def submit(api: HfApi, planned: Plan) -> str | None:
 # -- the model card ---------------------------------------------------------------------------------------------------
 
 
+def eval_results(results: Sequence[Result], dataset: str | None) -> dict[str, str]:
+    """Files for the folder `.eval_results` of a model's repo, by name: a file a result, since each is one way of asking
+    and judging. `dataset` is where the questions are on the Hub; its eval.yaml names the tasks by their configs."""
+    from huggingface_hub import eval_result_entries_to_yaml
+
+    files: dict[str, str] = {}
+    for result in results:
+        place = dataset or result.data.data
+        if not HUB_NAME.fullmatch(place) or Path(place).is_dir():
+            raise UserError(
+                f"{place} is no dataset on the Hub: give --dataset ORG/NAME, where these questions are there"
+            )
+        if result.gaps:
+            raise UserError(f"{result.label} is partial ({'; '.join(result.gaps)}): a leaderboard would not show that")
+        entries = eval_result_entries_to_yaml(_entries(result, place))
+        own = content_hash(f"{result.label} {result.scorer}".encode())[:8]
+        name = f"{result.track}-{result.data.config}-{own}.yaml"
+        files[name] = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=110)
+    return files
+
+
+def _entries(result: Result, place: str) -> list[EvalResultEntry]:
+    """A result's scores: of its config, and of the question types, which are configs too. An average over fewer types
+    than the config has is none of the config."""
+    from huggingface_hub import EvalResultEntry
+
+    of_track, judge = track(result.track), result.judge
+    scores = {} if result.types_missing else {result.data.config: result.avg}
+    if result.data.config == of_track.configs[0] and len(of_track.types) > 1:
+        scores |= result.types
+    asked = result.label.partition(" (")[2].removesuffix(")")
+    by = f"; judge {judge.model.split('/')[-1]}, {judge.mode}, {judge.rubric}" if judge else ""
+
+    def notes(one: Summary) -> str:
+        between = f"; 95% {one.interval[0]:.1f} to {one.interval[1]:.1f}" if one.interval else ""
+        return f"{of_track.measure.title}: {asked}{by}{between}; {one.n_scored:,} rows"
+
+    return [
+        EvalResultEntry(dataset_id=place, task_id=task, value=one.value, date=result.date, notes=notes(one))
+        for task, one in scores.items()
+        if one.value is not None
+    ]
+
+
 def card(results: Sequence[Result]) -> str:
-    """The `model-index` entry of one model's card, as YAML."""
+    """The older `model-index` entry of one model's card, as YAML."""
     from huggingface_hub import EvalResult, ModelCardData
 
     names = {result.name for result in results}

@@ -150,4 +150,5 @@ Cite the EASG-Bench paper (arXiv 2506.05787), and EASG and Ego4D, whose annotati
   year = {2023}
 }""",
     licence=("ego4d-license", "https://ego4ddataset.com/ego4d-license/"),
+    aside=("narrations", "graphs"),
 )

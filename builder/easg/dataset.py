@@ -35,4 +35,5 @@ def write(
             raise BuildError(f"{out}: not written, for no question comes out of {', '.join(map(str, sources))}")
         files = {config: tables[config].path.relative_to(fresh).as_posix() for config in tables if sizes[config]}
         stats.draw(counted, fresh / repo.PICTURE)
+        (fresh / repo.TASKS).write_text(card.CARD.tasks_file(["default", *files]), encoding="utf-8")
         (fresh / "README.md").write_text(card.text(files, sizes, sources, made, fresh), encoding="utf-8")

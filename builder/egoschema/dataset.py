@@ -26,4 +26,5 @@ def write(out: Path, configs: Mapping[str, Sequence[Mapping[str, Any]]], sources
                 table.add(rows)
                 sizes[config] = table.close()
                 files[config] = table.path.relative_to(fresh).as_posix()
+        (fresh / repo.TASKS).write_text(card.CARD.tasks_file(list(files)), encoding="utf-8")
         (fresh / "README.md").write_text(card.text(files, sizes, sources, made, fresh), encoding="utf-8")

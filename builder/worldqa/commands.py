@@ -54,6 +54,8 @@ def build(
                 sizes[config] = table.close()
                 files[config] = table.path.relative_to(fresh).as_posix()
         sources = [*paths, *([notes] if notes else [])]
+        tasks = card.CARD.tasks_file(["default", *(config for config in files if config != OPEN)])
+        (fresh / repo.TASKS).write_text(tasks, encoding="utf-8")
         (fresh / "README.md").write_text(card.text(files, sizes, sources, folder, fresh), encoding="utf-8")
     videos = {row["video"] for row in questions.open}
     typer.echo(f"{OPEN}: {len(questions.open):,} questions on {len(videos):,} videos")

@@ -193,4 +193,4 @@ def test_the_plan_of_the_real_build(hub: HubServer, real_build: Path, monkeypatc
     code, said, err = run("publish", real_build, "--repo", NAME, "--dry-run")
     assert code == 0, err
     assert "default                 1,807 rows" in said and "language_neutral        1,675 rows" in said
-    assert said.count("  new      ") == 12 and json.dumps(said).isascii()
+    assert said.count("  new      ") == 13 and json.dumps(said).isascii()

@@ -14,7 +14,9 @@ from videoqa.errors import UserError
 from videoqa.files import read_yaml
 from videoqa.judge import Mode
 
-SPEC = "a folder or Hub id, vllm:ID, server:NAME@URL (of /v1); options behind ?, see below"
+SPEC = (
+    "a folder or Hub id, vllm:ID, server:NAME@URL (of /v1), openai:ID, hf:ID, litellm:ID; options behind ?, see below"
+)
 # what may stand behind the question mark, by kind of engine: (what a spec of the kind looks like, its options)
 ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "transformers": (
@@ -44,9 +46,9 @@ ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "server": (
-        "server:NAME@URL",
+        "server:NAME@URL, openai:ID or hf:ID[:PROVIDER]",
         {
-            "api_key_variable": "environment variable of the key, OPENAI_API_KEY",
+            "api_key_variable": "environment variable of the key, OPENAI_API_KEY; of hf: HF_TOKEN, or a login's",
             "can_force": "whether it goes on from a reply's forced start; without it tried",
             "concurrency": "requests at a time, 16",
             "timeout": "seconds without a byte, 120",
@@ -55,6 +57,15 @@ ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "extra": "JSON object for every request",
             "chat_template": "file of another template",
             "thinking": "true or false, as vLLM takes it",
+        },
+    ),
+    "litellm": (
+        "litellm:PROVIDER/ID",
+        {
+            "base_url": "another address than the provider's",
+            "api_key_variable": "environment variable of the key; without it the provider's",
+            "can_force, concurrency, timeout, tries, wait": "as of a server",
+            "extra": "JSON object of further arguments of litellm's completion",
         },
     ),
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from huggingface_hub.constants import EVAL_RESULTS_FOLDER
 
 from videoqa import answers_file, comparison, results, tables
 from videoqa import report as reports
@@ -102,9 +103,31 @@ def submit(
 @app.command()
 def card(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run, or its result file.")],
+    dataset: Annotated[
+        str | None, typer.Option(metavar="ORG/NAME", help="The questions on the Hub (default: the run's data).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A copy of the model's repo: the files are written into it, not printed.")
+    ] = None,
+    form: Annotated[
+        Literal["eval-results", "model-index"],
+        typer.Option("--format", help="model-index: the older form, an entry for the head of the model's card."),
+    ] = "eval-results",
 ) -> None:
-    """Print the run's `model-index` entry, for the head of the model's card."""
-    print(submission.card([one for path in results.files(run_folder) for one in read_each(path)]))
+    """Print the run's scores as files of the model's repo (.eval_results/*.yaml), from which the Hub shows them on the
+    model's page and ranks them on the dataset's."""
+    found = [one for path in results.files(run_folder) for one in read_each(path)]
+    if form == "model-index":
+        print(submission.card(found))
+        return
+    for name, text in submission.eval_results(found, dataset).items():
+        if out is None:
+            print(f"# .eval_results/{name}\n{text}", end="")
+        else:
+            path = out / EVAL_RESULTS_FOLDER / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, text)
+            print(path)
 
 
 @app.command()

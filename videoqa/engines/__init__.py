@@ -1,8 +1,9 @@
-"""A language model, batch first. Three ways to run one, one interface:
+"""A language model, batch first. Four ways to run one, one interface:
 
     transformers.py  a model folder or Hub id in this process, CPU or GPU
     vllm.py          the same offline through vLLM, for GPUs
-    server.py        an OpenAI-compatible endpoint (vllm serve, TGI, Inference Providers)
+    server.py        an OpenAI-compatible endpoint (vllm serve, TGI); services.py knows some by name (OpenAI, the Hub's)
+    litellm.py       every other provider, through the library litellm
 
 Sorting, batching, prefix reuse, retries and limits live in the engines and nowhere else. Results come as they are
 known, in any order, each with the index of its conversation, so that the caller can put every one on disk at once.
@@ -21,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from videoqa.engines.services import SERVICES
 from videoqa.errors import UserError
 from videoqa.extras import advice, said
 from videoqa.files import reckonable
@@ -122,7 +124,13 @@ SECRET_VALUE = re.compile(
     r"(?=[0-9]*[A-Za-z])[A-Za-z0-9]{24,}",
     re.I,
 )
-NEEDS = {"transformers": ("torch", "transformers"), "vllm": ("vllm",)}  # the packages of a kind
+# the packages of a kind
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "transformers": ("torch", "transformers"),
+    "vllm": ("vllm",),
+    "litellm": ("litellm",),
+    **dict.fromkeys(("server", *SERVICES), ()),
+}
 # Characters that nobody sees in a name, beside those that `isprintable` knows
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
@@ -140,6 +148,9 @@ def open_engine(
         HuggingFaceTB/SmolLM2-135M-Instruct          a Hub id or a folder, through transformers
         vllm:Qwen/Qwen3-8B?tensor_parallel_size=2    offline through vLLM
         server:NAME@http://127.0.0.1:8000/v1         an OpenAI-compatible server; key in OPENAI_API_KEY
+        openai:gpt-5-mini                            OpenAI; key in OPENAI_API_KEY
+        hf:Qwen/Qwen3-8B:together                    the Hub's Inference Providers, one of them or any; HF_TOKEN
+        litellm:anthropic/claude-sonnet-4-5          any provider of litellm; key where litellm looks for it
 
     Behind a question mark stand further options of the engine's constructor, joined by &. `dtype`, `device` and
     `batch_size` are for engines that run in this process. `options` are more of those behind the question mark.
@@ -167,11 +178,10 @@ def check_engine(spec: str, options: Mapping[str, Any] | None = None) -> None:
         from videoqa.engines.chat import chat_template
 
         chat_template(template)
-    if kind == "server":
-        _made(kind)(*places, **given)  # is not tried before its first use
-        return
     if kind == "transformers":
         model_place(places[0])
+    elif kind != "vllm":
+        _made(kind)(*places, **given)  # is not tried before its first use
     for package in NEEDS[kind]:
         if find_spec(package) is None:
             raise UserError(said(package))
@@ -189,8 +199,10 @@ def model_place(model: str) -> str:
 def _made(kind: str) -> type[Any]:
     """The class of engines of this kind."""
     made: type[Any]
-    if kind == "server":
+    if kind == "server" or kind in SERVICES:
         from videoqa.engines.server import ServerEngine as made
+    elif kind == "litellm":
+        from videoqa.engines.litellm import LitellmEngine as made
     elif kind == "vllm":
         from videoqa.engines.vllm import VllmEngine as made
     else:
@@ -201,7 +213,7 @@ def _made(kind: str) -> type[Any]:
 def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list[str], dict[str, Any]]:
     """The kind of engine that a spec names, the first arguments of its constructor, and its options, checked."""
     kind, _, rest = spec.partition(":")
-    if kind not in ("vllm", "server"):
+    if kind == "transformers" or kind not in NEEDS:
         kind, rest = "transformers", spec
     name, _, query = rest.partition("?")
     if not name.isprintable() or UNSEEN.search(name):
@@ -211,19 +223,23 @@ def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list
         raise UserError(
             f"the option {numberless[0]} holds a number that is none (NaN, Infinity or one of hundreds of digits)"
         )
+    service = SERVICES.get(kind)
+    model, _, url = name.partition("@") if kind == "server" else (name, "", service.address() if service else "")
     # what is run is written into its results, and these are published
-    if _holds_secret(options) or (kind == "server" and SECRET_VALUE.search(name.partition("@")[2])):
+    if _holds_secret(options) or SECRET_VALUE.search(url):
+        variable = service.key if service else "OPENAI_API_KEY"
         raise UserError(
-            "an API key is no option of the engine's name: put it into OPENAI_API_KEY, or name another "
+            f"an API key is no option of the engine's name: put it into {variable}, or name another "
             "environment variable with ?api_key_variable=..."
         )
-    places = [name]
-    if kind == "server":
-        model, _, url = name.partition("@")
-        if not model or not url:
-            raise UserError(f"the server {name!r} must be given as server:NAME@http://HOST/v1")
-        places = [model, url]
+    if kind == "server" and not (model and url):
+        raise UserError(f"the server {name!r} must be given as server:NAME@http://HOST/v1")
+    if not model and kind != "transformers":
+        raise UserError(f"{kind}: names no model, as {kind}:ID does")
+    places = [model, url] if url else [model]
     _check_options(kind, _made(kind), places, options)
+    if service and "api_key_variable" not in options:
+        options["api_key"] = service.found_key()
     return kind, places, options
 
 
@@ -245,13 +261,14 @@ def _options(query: str) -> dict[str, Any]:
 def _holds_secret(value: Any) -> bool:
     """Whether a name or a value at any level of the options looks like a secret."""
     if isinstance(value, Mapping):
-        return any(_secret_name(str(n), v) or _holds_secret(v) for n, v in value.items())
+        return any(is_secret(str(n), v) or _holds_secret(v) for n, v in value.items())
     if isinstance(value, list):
         return any(map(_holds_secret, value))
     return isinstance(value, str) and bool(SECRET_VALUE.search(value))
 
 
-def _secret_name(name: str, value: Any) -> bool:
+def is_secret(name: str, value: Any) -> bool:
+    """Whether an option or environment variable of this name holds a secret, by its name."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|\W", "_", name).lower()
     if words == "api_key_variable":
         return False

@@ -33,6 +33,7 @@ class Completion:
     new_tokens: int = 0
     model: str = ""  # what the server says of itself
     fingerprint: str = ""
+    provider: str = ""  # who of several behind one address has answered, where that is told
 
     @property
     def cut(self) -> bool:

@@ -13,6 +13,7 @@ import math
 import re
 import urllib.parse
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime, parsedate_tz
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ WHOLE = 5.0  # a whole reply may take so many times the time allowed without a b
 MOST_BYTES = 16 << 20  # of a reply; 20 log-probabilities of 4,096 tokens are 8 MB
 PART = 12  # characters of the key that must not show
 EXCERPT = 300  # characters of a server's text in an error
+PROVIDER = "x-inference-provider"  # the header by which the Hub's router says who of its providers has answered
 # What an account has run into; no row can succeed until a person mends it.
 NO_ROW = frozenset(
     ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated", "invalid_api_key")
@@ -49,7 +51,7 @@ class RowError(Exception):
         self.status, self.own, self.fields = status, own, fields
 
 
-class _Passing(Exception):
+class Passing(Exception):
     """A fault that may pass; `after` is the wait in seconds that the server asks for."""
 
     def __init__(self, message: str, after: float | None = None, status: int = 0) -> None:
@@ -60,10 +62,23 @@ class _Passing(Exception):
 class Endpoint:
     """`url` ends in /chat/completions; `key` may be empty; `timeout` and `wait` in seconds."""
 
+    kind = "server"  # as results name it
+
     def __init__(self, url: httpx.URL, model: str, key: str, timeout: float, tries: int, wait: float) -> None:
+        if not isinstance(tries, int) or tries < 1:
+            raise UserError(f"tries must be a whole number of at least 1, not {tries!r}")
+        for name, number in (("timeout", timeout), ("wait", wait)):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
+                raise UserError(f"{name} must be a number of seconds, not {number!r}")
         self.url, self._model, self._key = url, model, key
         self.timeout, self.tries, self._wait = timeout, tries, wait
-        self._forms = key_parts(key)
+        self._hide(key)
+
+    def _hide(self, *secrets: str) -> None:
+        """Keep these texts out of errors, and those that are long enough to be keys out of replies too: "EMPTY" and "x"
+        are words."""
+        self._forms = frozenset[str]().union(*map(key_parts, secrets))
+        self._key_forms = frozenset[str]().union(*(key_parts(secret) for secret in secrets if len(secret) >= PART))
 
     @property
     def address(self) -> str:
@@ -78,9 +93,8 @@ class Endpoint:
         return httpx.AsyncClient(headers=headers, timeout=self.timeout, limits=limits)
 
     def kept(self, text: str) -> str:
-        """A model's words as they may be kept: without the key, should a server echo it. Keys that are none ("EMPTY",
-        "x") are words."""
-        return without_parts(text, self._forms) if len(self._key) >= PART else text
+        """A model's words as they may be kept: without the key, should a server echo it."""
+        return without_parts(text, self._key_forms)
 
     def excerpt(self, text: str, length: int = EXCERPT) -> str:
         """The beginning of what a server sent, for people: first without the key, then cut."""
@@ -103,20 +117,22 @@ class Endpoint:
 
         def pause(state: RetryCallState) -> float:
             fault = state.outcome.exception() if state.outcome else None
-            asked = fault.after if isinstance(fault, _Passing) else None
+            asked = fault.after if isinstance(fault, Passing) else None
             return jitter(state) + (doubling(state) if asked is None else asked)
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(_Passing), stop=stop_after_attempt(tries), wait=pause, reraise=True
+            retry=retry_if_exception_type(Passing), stop=stop_after_attempt(tries), wait=pause, reraise=True
         )
         try:
             return await retrying(self._once, client, body)
-        except _Passing as error:
+        except Passing as error:
             raise RowError(f"{error} (tried {tries} times)", error.status) from error
 
     async def _once(self, client: httpx.AsyncClient, body: bytes) -> Completion:
         status, headers, data = await self._fetched(client, "POST", self.url, body, self.timeout)
-        return self.read(status, headers.get("Retry-After"), data, datetime.now(UTC))
+        found = self.read(status, headers.get("Retry-After"), data, datetime.now(UTC))
+        provider = headers.get(PROVIDER, "")
+        return replace(found, provider=provider) if re.fullmatch(r"[\w.-]{1,60}", provider) else found
 
     async def models(self, client: httpx.AsyncClient) -> list[dict[str, Any]]:
         """What the server lists at /models; nothing where it has no such page. One that is only busy is asked again:
@@ -133,7 +149,7 @@ class Endpoint:
                     return [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
             except (RowError, ValueError, LookupError, TypeError, RecursionError):
                 return []
-            except _Passing:
+            except Passing:
                 continue
             if status not in (408, 425, 429) and status < 500:
                 return []
@@ -156,16 +172,16 @@ class Endpoint:
                         if len(data) > MOST_BYTES:
                             raise RowError(f"the reply is larger than {MOST_BYTES >> 20} MiB")
         except httpx.TimeoutException as error:
-            raise _Passing(f"no reply within {timeout:g} s") from error
+            raise Passing(f"no reply within {timeout:g} s") from error
         except TimeoutError as error:
-            raise _Passing(f"no whole reply within {WHOLE * timeout:g} s") from error
+            raise Passing(f"no whole reply within {WHOLE * timeout:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError) as error:
             words = self.excerpt(f"{type(error).__name__} {error}")
-            raise _Passing(f"the connection failed: {words}") from error
+            raise Passing(f"the connection failed: {words}") from error
         return response.status_code, response.headers, bytes(data)
 
     def read(self, status: int, retry_after: str | None, data: bytes, now: datetime) -> Completion:
-        """The completion in an HTTP reply; _Passing, RowError or EndpointError for every other."""
+        """The completion in an HTTP reply; Passing, RowError or EndpointError for every other."""
         text = data.decode("utf-8", "replace")
         try:
             reply = json.loads(data)
@@ -180,7 +196,7 @@ class Endpoint:
         try:
             found = completion_of(reply)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise _Passing(f"not a chat completion: {self.excerpt(text, 200)!r}") from error
+            raise Passing(f"not a chat completion: {self.excerpt(text, 200)!r}") from error
         return found
 
     def _refusal(self, status: int, retry_after: str | None, text: str, reply: Any, now: datetime) -> Exception:
@@ -206,7 +222,33 @@ class Endpoint:
             return RowError(
                 f"{message}; the server asks to wait {asked}, at most {LONGEST_WAIT:.0f} are waited", status
             )
-        return _Passing(message, after, status)
+        return Passing(message, after, status)
+
+
+def completions_url(base_url: str) -> httpx.URL:
+    """The address of chat completions behind a base URL. Raises UserError for what is none, or holds a secret."""
+    import httpx
+
+    try:
+        url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
+    except httpx.InvalidURL as error:
+        raise UserError(f"base_url is no address: {error}") from error
+    if url.userinfo:  # it would stand in every result
+        raise UserError("base_url must not hold a user or a password: put a key into the environment variable")
+    if url.port is not None and not 0 < url.port < 65536:
+        raise UserError(f"base_url names port {url.port}; ports are 1 to 65535")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UserError(
+            "base_url must begin with http:// or https:// and name a host, such as http://127.0.0.1:8000/v1"
+        )
+    return url
+
+
+def checked_key(key: str) -> str:
+    """The key without blanks around it. Raises UserError where it cannot be sent."""
+    if not re.fullmatch(r"[!-~]*", key.strip()):
+        raise UserError("the api key holds blanks, line ends or characters that are not ASCII")
+    return key.strip()
 
 
 # -- what must not leak -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ another way has another key.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -55,6 +56,7 @@ class Manner:
     top: int | None = TOPS[0]  # top_logprobs; None: it gives no log-probabilities
     forced: bool = False  # it continues a last assistant message
     joined: bool = False  # the system text goes into the first user turn
+    provider: str = ""  # of the Hub's router: the one that answered first answers all
     extra: Mapping[str, Any] = field(default_factory=dict)  # for every request; None takes a field out
 
     def body(self, model: str, messages: Sequence[Mapping[str, Any]], start: str, options: Mapping[str, Any]) -> bytes:
@@ -69,7 +71,8 @@ class Manner:
             sent.append({"role": "assistant", "content": start})
             fields |= {"continue_final_message": True, "add_generation_prompt": False}
         kept = {k: v for k, v in fields.items() if k not in self.left_out}
-        whole = {"model": model, "messages": sent, **kept, **self.extra}
+        named = f"{model.partition(':')[0]}:{self.provider}" if self.provider else model
+        whole = {"model": named, "messages": sent, **kept, **self.extra}
         # escaped, so that lone surrogates pass
         return json.dumps({k: v for k, v in whole.items() if v is not None or k not in self.extra}).encode("ascii")
 
@@ -82,11 +85,14 @@ class Probed:
     model: str  # what its replies name; "": nothing
     fingerprint: str  # "": none, or another one with each reply
     settings: dict[str, Any]
+    provider: str = ""  # who answers behind a router
 
     def other(self, reply: Completion) -> str | None:
         """Who answered, where it is not the one that was tried."""
         if self.model and reply.model and reply.model != self.model:
             return f"model {reply.model!r}, not {self.model!r}"
+        if self.provider and reply.provider and reply.provider != self.provider:
+            return f"provider {reply.provider!r}, not {self.provider!r}"
         if self.fingerprint and reply.fingerprint and reply.fingerprint != self.fingerprint:
             return f"system_fingerprint {reply.fingerprint!r}, not {self.fingerprint!r}"
         return None
@@ -121,6 +127,10 @@ async def _tried(
 ) -> Probed:
     listed = await endpoint.models(client)
     manner, first = await _fields(endpoint, client, model, Manner(extra=extra))
+    if first.provider:
+        named = replace(manner, provider=first.provider)
+        with contextlib.suppress(RowError, EndpointError):  # it says who answers, but cannot be told who is to
+            first, manner = await _small(endpoint, client, model, named, SHORT), named
     replies = [first]
     system = "unknown" if not first.prompt_tokens else "seen"
     if manner.joined:
@@ -148,15 +158,19 @@ async def _tried(
                 "leave can_force=true out"
             )
     manner = replace(manner, top=_top(first, manner.top))
-    names, prints = ({getattr(r, k) for r in replies if getattr(r, k)} for k in ("model", "fingerprint"))
-    if len(names) > 1:
-        told = endpoint.excerpt(", ".join(sorted(names)))
-        raise EndpointError(f"{endpoint.address} answers as several models: {told}; results would mix them")
+    names, providers, prints = (
+        {getattr(r, k) for r in replies if getattr(r, k)} for k in ("model", "provider", "fingerprint")
+    )
+    for several, what in ((names, "models"), (providers, "providers")):
+        if len(several) > 1:
+            told = endpoint.excerpt(", ".join(sorted(several)))
+            raise EndpointError(f"{endpoint.address} answers as several {what}: {told}; results would mix them")
     name = next(iter(names), "")
     mark = prints.pop() if len(prints) == 1 else ""
-    served = endpoint.excerpt(identity(model, endpoint.address, listed, name, mark), 2000)
+    where = f"{endpoint.address} by {first.provider}" if first.provider else endpoint.address
+    served = endpoint.excerpt(identity(model, where, listed, name, mark), 2000)
     settings: dict[str, Any] = {
-        "engine": "server",
+        "engine": endpoint.kind,
         "served": served,
         "start": "forced" if manner.forced else "free",
         "probabilities": f"of the {manner.top} likeliest tokens" if manner.top else "none",
@@ -170,7 +184,7 @@ async def _tried(
         settings["left_out"] = f"without {', '.join(left_out)}"
     if extra:
         settings["extra"] = dict(extra)
-    return Probed(manner, name, mark, settings)
+    return Probed(manner, name, mark, settings, first.provider)
 
 
 def identity(model: str, address: str, listed: Sequence[Mapping[str, Any]], name: str, fingerprint: str) -> str:

@@ -26,7 +26,7 @@ from videoqa.engines.chat import chat_template as read_template
 from videoqa.engines.chat import cuts_in, defuse, load_picture, parts
 from videoqa.engines.choices import drawn, is_whole, longest, share
 from videoqa.engines.completion import Completion, Top, positions_of
-from videoqa.engines.endpoint import Endpoint, EndpointError, RowError
+from videoqa.engines.endpoint import Endpoint, EndpointError, RowError, checked_key, completions_url
 from videoqa.engines.probe import Probed, alive, probe
 from videoqa.engines.streak import FEW, MANY, Streak
 from videoqa.errors import UserError
@@ -79,41 +79,34 @@ class ServerEngine:
         chat_template: str | None = None,
         thinking: bool | None = None,
     ) -> None:
-        import httpx
+        key = checked_key(api_key or os.environ.get(api_key_variable, ""))
+        endpoint = Endpoint(completions_url(base_url), model, key, timeout, tries, wait)
+        self._begin(endpoint, model, can_force, concurrency, extra)
+        if chat_template is not None:
+            self._extra["chat_template"] = read_template(chat_template)
+        if thinking is not None:
+            arguments = {**self._extra.get("chat_template_kwargs", {}), "enable_thinking": thinking}
+            self._extra["chat_template_kwargs"] = arguments
+        self._thinking = bool(thinking)
 
-        try:
-            url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
-        except httpx.InvalidURL as error:
-            raise UserError(f"base_url is no address: {error}") from error
-        if url.userinfo:  # it would stand in every result
-            raise UserError("base_url must not hold a user or a password: put a key into the environment variable")
-        if url.port is not None and not 0 < url.port < 65536:
-            raise UserError(f"base_url names port {url.port}; ports are 1 to 65535")
-        if url.scheme not in ("http", "https") or not url.host:
-            raise UserError(
-                "base_url must begin with http:// or https:// and name a host, such as http://127.0.0.1:8000/v1"
-            )
-        for name, value in (("concurrency", concurrency), ("tries", tries)):
-            if not isinstance(value, int) or value < 1:
-                raise UserError(f"{name} must be a whole number of at least 1, not {value!r}")
-        for name, number in (("timeout", timeout), ("wait", wait)):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
-                raise UserError(f"{name} must be a number of seconds, not {number!r}")
+    def _begin(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        can_force: bool | None,
+        concurrency: int,
+        extra: Mapping[str, Any] | None,
+    ) -> None:
+        """What engines have in common that reach their model through an endpoint of some kind."""
+        if not isinstance(concurrency, int) or concurrency < 1:
+            raise UserError(f"concurrency must be a whole number of at least 1, not {concurrency!r}")
         if not isinstance(can_force, bool | None) or not isinstance(extra or {}, Mapping):
             raise UserError(f"can_force is true or false and extra a JSON object, not {can_force!r} and {extra!r}")
-        extra = dict(extra or {})
-        if not reckonable(extra):
+        if not reckonable(extra or {}):
             raise UserError("extra holds a number that is none (NaN, Infinity or one of hundreds of digits)")
-        if chat_template is not None:
-            extra["chat_template"] = read_template(chat_template)
-        if thinking is not None:
-            extra["chat_template_kwargs"] = {**extra.get("chat_template_kwargs", {}), "enable_thinking": thinking}
-        self._thinking = bool(thinking)
-        key = (api_key or os.environ.get(api_key_variable, "")).strip()
-        if not re.fullmatch(r"[!-~]*", key):
-            raise UserError("the api key holds blanks, line ends or characters that are not ASCII")
-        self._endpoint = Endpoint(url, model, key, timeout, tries, wait)
+        self._endpoint = endpoint
         self._concurrency, self._wants_force, self._extra = concurrency, can_force, dict(extra or {})
+        self._thinking = False
         self._streak = Streak()
         self.name = model
 

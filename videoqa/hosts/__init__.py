@@ -1,1 +1,1 @@
-"""Other programs that run our benchmarks: lighteval and its logs, the samples of lmms-eval."""
+"""Other programs that run our benchmarks: lighteval, inspect-ai and lmms-eval, and the logs that they leave."""

@@ -19,7 +19,7 @@ from typing import Any
 from videoqa.benchmark import track
 from videoqa.errors import UserError
 from videoqa.files import Lines, record_in, whole, write_json
-from videoqa.hosts.lighteval import metric_name
+from videoqa.hosts.judged import metric_name
 from videoqa.rows import Row, revision
 from videoqa.runs import Run, result
 

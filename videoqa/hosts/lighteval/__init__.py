@@ -18,8 +18,3 @@ def families() -> dict[str, tuple[Track, str]]:
         for way, one in track.ways.items()
         if one.agent is None  # lighteval has no place for experts
     }
-
-
-def metric_name(track: Track) -> str:
-    """The name of a track's figure in lighteval's tables; the other figures begin with the track's prefix as well."""
-    return f"{track.prefix}_{track.measure.name}"

@@ -39,7 +39,8 @@ from lighteval.utils.cache_management import SampleCache
 
 from videoqa.engines.chat import revision
 from videoqa.errors import UserError
-from videoqa.hosts.lighteval import families, metric_name
+from videoqa.hosts.judged import metric_name
+from videoqa.hosts.lighteval import families
 from videoqa.hosts.lighteval.tasks import figures, rated
 
 log = logging.getLogger(__name__)
