@@ -17,7 +17,7 @@ demo: build/demo/README.md build/models/smollm2/config.json
 	@echo "The run folder is runs/demo."
 	@echo "A judge of 135M parameters is no judge: these scores prove that the path works, nothing about the model."
 
-# WorldQA on four videos with sound that are made here: data, both tracks with the small model, a report
+# WorldQA on four videos with sound that are made here: data, both tracks with the small model, a report of each
 worldqa: build/models/smollm2/config.json
 	$(BIN)/python -m demo.worldqa build/worldqa-copy
 	$(BIN)/python -m demo.worldqa_videos build/worldqa-videos
@@ -27,6 +27,7 @@ worldqa: build/models/smollm2/config.json
 	$(BIN)/easg-bench run --benchmark worldqa-open --data build/worldqa --model build/models/smollm2 --prompt augmented \
 		--judge build/models/smollm2 --store build/verdicts --out runs/worldqa-open
 	$(BIN)/easg-bench report runs/worldqa-mc --html runs/worldqa-mc.html
+	$(BIN)/easg-bench report runs/worldqa-open --html runs/worldqa-open.html
 	@echo "A model of 135M parameters knows nothing of the world: these scores prove that the path works."
 
 # two processes, each with one thread for the models; a file's tests stay together, for they share what is slow to make

@@ -36,6 +36,7 @@ class Column(Generic[T]):
     text: Callable[[T], str] | None = None
     below: Callable[[T], str] | None = None  # a second, small line
     badges: Callable[[T], Sequence[tuple[str, str]]] | None = None  # (word, what it means)
+    folded: tuple[str, Callable[[T], str]] | None = None  # a name, and a text that a click on it opens
     style: str = (
         ""  # a class of CSS: "sticks" stays when the table is moved sideways, "short" is one line, "prose" whole
     )
@@ -52,8 +53,12 @@ class Column(Generic[T]):
             f'<i class="badge" title="{html.escape(why)}">{html.escape(word)}</i>'
             for word, why in (self.badges(row) if self.badges else ())
         )
+        name, inner = (self.folded[0], self.folded[1](row)) if self.folded else ("", "")
+        fold = (
+            f'<details><summary>{name}</summary><pre dir="auto">{html.escape(inner)}</pre></details>' if inner else ""
+        )
         shown = f'<span dir="auto">{html.escape(cut)}</span>'
-        return f'<td class="{self.kind} {self.style}"{by}{title}>{shown}{small}{marks}</td>'
+        return f'<td class="{self.kind} {self.style}"{by}{title}>{shown}{small}{marks}{fold}</td>'
 
 
 def _shown(value: Any) -> str:
@@ -124,6 +129,7 @@ table.sorts th[aria-sort=ascending] button::after { content: " ↑" }
 table.sorts th[aria-sort=descending] button::after { content: " ↓" }
 table.sorts small { display: block; opacity: .7; font-size: 12px; white-space: nowrap }
 table.sorts td.text small { white-space: normal }
+table.sorts pre { white-space: pre-wrap; max-height: 400px; overflow: auto; font-size: 12px; margin: 4px 0 }
 table.sorts .sticks { position: sticky; left: 0; z-index: 1 } table.sorts th.sticks { z-index: 3 }
 table.sorts .prose { min-width: 160px } table.sorts .short { white-space: nowrap }
 .badge { display: inline-block; font-style: normal; font-size: 11px; line-height: 1.3; padding: 1px 6px;
@@ -267,11 +273,19 @@ class Said:
     score: float | None
     reason: str  # the judge's, or the status of a verdict without a score
     scorer: str
+    steps: str = ""  # of an agent: what led to the answer
 
 
 ANSWERS: tuple[Column[Said], ...] = (
     Column("Model", "text", 110, lambda said: said.model, style="sticks"),
-    Column("Answer", "text", 200, lambda said: said.answer, style="prose"),
+    Column(
+        "Answer",
+        "text",
+        200,
+        lambda said: said.answer,
+        folded=("the steps to this answer", lambda said: said.steps),
+        style="prose",
+    ),
     Column("Score", "number", 50, lambda said: said.score),
     Column("Reason or reading", "text", 200, lambda said: said.reason, style="prose"),
     Column("Scorer", "text", 160, lambda said: said.scorer, style="prose"),

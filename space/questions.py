@@ -130,7 +130,8 @@ class Questions:
             for line in answers.filter(pc.equal(answers["id"], row.get("group") or row["id"])).to_pylist():
                 reason = line["explanation"] or (line["status"] or "").replace("ok", "")
                 answer = line["prediction"] or "(no answer)"
-                found.append(Said(entry.result.label, answer, line["score"], reason, entry.result.scorer))
+                steps = line.get("steps") or ""
+                found.append(Said(entry.result.label, answer, line["score"], reason, entry.result.scorer, steps))
         return sorted(found, key=lambda said: (said.model, said.scorer))
 
     def _answered(self, entry: Entry) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -21,6 +22,7 @@ from builder.__main__ import app as builder_app
 from demo import worldqa as demo
 from demo import worldqa_videos
 from tests.scripted import Scripted
+from videoqa.answers_file import MAX_STEPS, read_answers
 from videoqa.benchmark import track
 from videoqa.benchmarks.worldqa import prompts as worldqa_prompts
 from videoqa.benchmarks.worldqa.retriever import agent, prompts, sounds, speech
@@ -78,22 +80,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def house(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The engines and experts by script; `looked` counts how often which expert looked at which clip."""
     looked: Counter[tuple[str, str]] = Counter()
+    devices: set[str] = set()
 
     def open_expert(name: str, spec: str, device: str = "auto") -> Expert:
+        devices.add(device)
+
         def report(row: Any, videos: Any) -> str:
             looked[name, row["clip"]] += 1
             if spec == f"deaf-on-{row['clip']}":
                 raise ExpertError("the model stumbled")
+            if spec == f"odd-on-{row['clip']}":
+                raise kept["fault"]
             return SAY[name]
 
         return Expert({}, report)
 
-    kept = {
+    kept: dict[str, Any] = {
         "model": Scripted(script, name="org/model"),
         "judge": Scripted(
             lambda *_: "", chances=lambda text: {"1": 1.0} if "longer lever" in text else {"0": 1.0}, name="org/judge"
         ),
         "looked": looked,
+        "devices": devices,
     }
     monkeypatch.setattr(of_experts, "open_expert", open_expert)
     monkeypatch.setattr("videoqa.engines.open_engine", lambda spec, **_: kept[spec])
@@ -192,6 +200,148 @@ def test_an_expert_that_fails_is_the_error_of_its_video_s_rows(
     assert failed == dict.fromkeys(("3", "4", "5"), "speech-text: the model stumbled")
     assert "speech-text: the model stumbled" in output
     assert not any("It is stuck" not in str(text) for text in house["model"].asked if "Reports on a video" in str(text))
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (IndexError("list index out of range"), "IndexError('list index out of range')"),
+        (KeyError("chunks"), "KeyError('chunks')"),
+        (ZeroDivisionError(), "ZeroDivisionError()"),
+        (RuntimeError(" the tensor\nis empty "), "the tensor is empty"),
+    ],
+)
+def test_whatever_a_model_raises_on_a_video_the_other_videos_go_on(
+    place: Path, tmp_path: Path, house: dict[str, Any], fault: Exception, why: str
+) -> None:
+    house["fault"] = fault
+    words = arguments(place, tmp_path / "run", audio_text="odd-on-3")
+    bench("answer", *words, code=3)
+    answers = {line["id"]: line for line in lines_of(tmp_path / "run", "answers.jsonl")}
+    assert len(answers) == 12
+    assert {id: one["error"] for id, one in answers.items() if one["error"]} == dict.fromkeys(
+        ("6", "7", "8"), f"audio-text: {why}"
+    )
+    assert all(answers[id]["prediction"] is None for id in ("6", "7", "8"))
+    assert f"audio-text: {why}" in bench("answer", *words, code=3)  # a step that failed is done again
+
+
+def test_what_no_video_can_be_reported_on_for_ends_the_run(place: Path, tmp_path: Path, house: dict[str, Any]) -> None:
+    house["fault"] = UserError("the server refuses the key")
+    with pytest.raises(UserError, match="refuses the key"):
+        bench("answer", *arguments(place, tmp_path / "run", image_text="odd-on-1"))
+
+
+def test_an_expert_that_returns_nothing_says_nothing_and_is_no_error(
+    place: Path, tmp_path: Path, house: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SAY, "speech-text", "")
+    bench("answer", *arguments(place, tmp_path / "run"))
+    asked = [str(text) for text in house["model"].asked if "Reports on a video" in str(text)]
+    assert asked and all(f"{prompts.TITLES['speech-text']}:\n| (nothing)" in text for text in asked)
+
+
+def test_the_experts_models_are_loaded_to_the_device_that_is_named(
+    place: Path, tmp_path: Path, house: dict[str, Any]
+) -> None:
+    bench("answer", *arguments(place, tmp_path / "run"))
+    assert house["devices"] == {"auto"}
+    house["devices"].clear()
+    bench("answer", *arguments(place, tmp_path / "other"), "--device", "cuda:1")
+    judged = ["--judge", "judge", "--store", str(tmp_path / "store"), "--device", "cuda:1"]
+    bench("run", *arguments(place, tmp_path / "judged"), *judged)
+    bench("ablation", *arguments(place, tmp_path / "all"), *judged)
+    assert house["devices"] == {"cuda:1"}
+
+
+def test_an_index_of_other_texts_is_another_run(place: Path, tmp_path: Path, house: dict[str, Any]) -> None:
+    bench("answer", *arguments(place, tmp_path / "run"))
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "torque.txt").write_text("Other words.")
+    build(tmp_path / "texts", tmp_path / "other.sqlite")
+    with pytest.raises(UserError, match="another run \\(experts is"):
+        bench("answer", *arguments(place, tmp_path / "run", world_knowledge=f"index:{tmp_path / 'other.sqlite'}"))
+    shutil.copy(place / "world.sqlite", tmp_path / "moved.sqlite")  # the same texts in another place are the same
+    bench("answer", *arguments(place, tmp_path / "run", world_knowledge=f"index:{tmp_path / 'moved.sqlite'}"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "chosen"),
+    [
+        ('The report says "B. To sell it" and that is wrong. Answer: C', "C"),
+        ('The narrator says "C".', None),
+        ('One report says "the answer is A", another says "the answer is B".', None),
+        ("", None),
+        ("<think>Answer: A", None),
+    ],
+)
+def test_a_letter_that_the_last_reply_only_quotes_is_not_its_choice(
+    place: Path, tmp_path: Path, house: dict[str, Any], reply: str, chosen: str | None
+) -> None:
+    house["model"].script = lambda text, seed: (
+        reply
+        if text == worldqa_prompts.NOW_CHOOSE
+        else "The answer is A."
+        if text.endswith(prompts.REASON)
+        else script(text)
+    )
+    words = [*arguments(place, tmp_path / "run"), "--benchmark", "worldqa-mc", "--limit", "2"]
+    bench("run", *words, code=0 if chosen else 3)
+    verdicts = lines_of(tmp_path / "run", "verdicts.jsonl")
+    assert verdicts and {line["status"] == "ok" for line in verdicts} == {chosen is not None}
+    assert sum(line["score"] or 0 for line in verdicts) == (2 if chosen else 0)  # in one rotation of each question
+
+
+def test_a_damaged_video_is_the_error_of_its_questions_and_the_others_are_heard(
+    place: Path, tmp_path: Path, tiny: Any, spoken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("videoqa.engines.open_engine", lambda spec, **_: Scripted(script, name="org/model"))
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    whole = (spoken / "2.mp4").read_bytes()
+    for name, data in {"1": b"", "2": whole, "3": b"no video", "4": whole[: len(whole) // 2]}.items():
+        (videos / f"{name}.mp4").write_bytes(data)
+    words = ["--data", str(place / "data"), "--videos", str(videos), "--prompt", "retriever", "--model", "model"]
+    words += ["--expert", f"audio-text={tiny('ast')}", "--without", "image-text,speech-text,world-knowledge"]
+    output = bench("answer", *words, "--out", str(tmp_path / "run"), code=3)
+    answers = {line["id"]: line for line in lines_of(tmp_path / "run", "answers.jsonl")}
+    failed = {id for id, line in answers.items() if (line["error"] or "").startswith("video_error: ")}
+    assert failed == {"0", "1", "2", *(str(n) for n in range(6, 12))} and "9 of 12 rows have no video" in output
+    assert all(answers[id]["prediction"] and answers[id]["error"] is None for id in ("3", "4", "5"))
+
+
+def test_the_space_shows_the_steps_to_an_agent_s_answer(
+    place: Path, tmp_path: Path, house: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gradio")
+    from leaderboard import Results
+    from views import App
+
+    monkeypatch.setitem(SAY, "speech-text", "<script>alert(1)</script>")
+    judged = ["--judge", "judge", "--store", str(tmp_path / "store")]
+    bench("run", *arguments(place, tmp_path / "open"), *judged)
+    bench("run", *arguments(place, tmp_path / "mc"), "--benchmark", "worldqa-mc", code=3)
+    (tmp_path / "results").mkdir()
+    for name in ("open", "mc"):
+        bench("submit", str(tmp_path / name), "--to", str(tmp_path / "results"))
+    page = App(Results(str(tmp_path / "results")), data=str(place / "data"))
+    assert not page.results.board.refused and len(page.results.board.entries) == 2
+    for of_track, id in (("worldqa-open", "3"), ("worldqa-mc", "3#0")):
+        shown = page.question(of_track, id)[-1]
+        assert "the steps to this answer" in shown and "<script>" not in shown and "&lt;script&gt;" in shown
+        assert "search 1 for &#x27;longer lever nut&#x27;, index of texts, " in shown and WORLD in shown
+        places = [shown.index(f"\n{name}, ") for name in ("draft", "reason", "answer")]
+        assert places == sorted(places) and str(tmp_path) not in shown
+
+
+def test_steps_that_travel_are_bounded(place: Path, tmp_path: Path, house: dict[str, Any]) -> None:
+    house["model"].script = lambda text, seed: "word " * 50_000 if text.endswith(prompts.REASON) else script(text)
+    bench("run", *arguments(place, tmp_path / "run"), "--judge", "judge", "--store", str(tmp_path / "store"))
+    (tmp_path / "results").mkdir()
+    bench("submit", str(tmp_path / "run"), "--to", str(tmp_path / "results"))
+    (path,) = (tmp_path / "results").rglob("answers.parquet")
+    texts = read_answers(path)["steps"].to_pylist()
+    assert len(texts) == 12 and {len(text) for text in texts} == {MAX_STEPS} and all(text[-1] == "…" for text in texts)
 
 
 def test_a_missing_video_is_a_video_error(place: Path, tmp_path: Path, house: dict[str, Any]) -> None:
@@ -506,6 +656,22 @@ def test_a_video_without_sound_is_a_report_and_no_error(tiny: Any, demo_videos: 
     row = {"id": "x", "clip": "demo-tea", "video": "demo-tea", "clip_start_s": 0.0, "end_s": None}
     expert = of_experts.open_expert("audio-text", str(tiny("ast")), "cpu")
     assert expert.report(row, Videos.of(demo_videos, Policy(n=3), [])) == "(the video has no sound track)"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("speech-text", "whisper"), ("audio-text", "ast")])
+@pytest.mark.parametrize("device", ["cuda:99", "warp"])
+def test_a_device_that_there_is_not_is_said(name: str, kind: str, device: str, tiny: Any) -> None:
+    with pytest.raises(UserError, match=f"{name}: .* cannot be loaded"):
+        of_experts.open_expert(name, str(tiny(kind)), device)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("speech-text", "whisper"), ("audio-text", "ast")])
+def test_a_model_that_is_damaged_is_said(name: str, kind: str, tiny: Any, tmp_path: Path) -> None:
+    shutil.copytree(tiny(kind), tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1_000])
+    with pytest.raises(UserError, match=f"{name}: .* cannot be loaded"):
+        of_experts.open_expert(name, str(tmp_path / "model"), "cpu")
 
 
 @pytest.mark.parametrize("name", ["speech-text", "audio-text", "image-text"])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -106,6 +109,39 @@ def test_what_is_no_index_is_said(tmp_path: Path) -> None:
         Index(tmp_path / "text.sqlite")
     with pytest.raises(UserError, match="neither index:FILE nor web"):
         open_search("pigeons:north")
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_a_damaged_index_is_refused_or_an_error_of_the_search(index: Index, random: Random) -> None:
+    whole = index._path.read_bytes()
+    damaged = bytearray(whole[: random.randrange(len(whole))] if random.random() < 0.2 else whole)
+    for _ in range(random.choice((1, 20, 200)) if damaged else 0):
+        damaged[random.randrange(len(damaged))] = random.randrange(256)
+    path = index._path.with_name("damaged.sqlite")
+    path.write_bytes(damaged)
+    with contextlib.suppress(UserError, SearchError):
+        assert all(isinstance(one.text, str) for one in Index(path).passages("lever candles alarm", 3))
+
+
+def test_what_sqlite_says_of_a_damaged_index_may_be_no_text(index: Index, tmp_path: Path) -> None:
+    path = tmp_path / "world.sqlite"
+    path.write_bytes(index._path.read_bytes().replace(b"UNINDEXED", b"UNINDEX\x82D"))
+    with pytest.raises(SearchError, match=r"world\.sqlite: .*codec can't decode"):
+        Index(path).passages("lever", 3)
+    path.write_bytes(index._path.read_bytes().replace(b"CREATE TABLE about", b"CREATE T\xceBLE about"))
+    with pytest.raises(UserError, match="is no index of texts"):
+        Index(path)
+
+
+def test_a_cell_that_is_no_text_is_an_error_of_the_search(index: Index, tmp_path: Path) -> None:
+    path = tmp_path / "world.sqlite"
+    path.write_bytes(index._path.read_bytes())
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        base.execute("UPDATE passages SET source = 7")
+        base.commit()
+    with pytest.raises(SearchError, match="holds what is no text"):
+        Index(path).passages("lever", 3)
 
 
 def test_the_same_texts_have_the_same_revision(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ ITEM = Item("Why does he run?", "He is late and it rains.", "He is late.")
 @pytest.mark.parametrize(
     ("reply", "score"),
     [
-        ("Point:\n0.5", 0.5),
+        ("Point:\n0.5", 0.5),  # this and the next four, as two of those refused below: W01 of the public reports
         ("Point: 0.5", 0.5),
         ("Point:\n**1**", 1.0),
         ("Point:\n0.5\n", 0.5),

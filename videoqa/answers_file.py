@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from videoqa.parquet_size import pages
 from videoqa.rating import scored
 from videoqa.reply import STATUSES, Verdict
 from videoqa.results import Result
+from videoqa.steps import told, trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,11 +28,12 @@ Row = Mapping[str, Any]  # a question: id, clip, type
 MAX_ROWS = 20_000
 MAX_ANSWERS_BYTES = 50_000_000  # unpacked; the five types of EASG-Bench take about 1 MB
 MAX_TEXT = 300_000  # bytes of an answer or a reason; a model that thinks aloud writes some 100 kB
+MAX_STEPS = 20_000  # characters of an agent's steps to one answer; what is longer is cut
 SCORED = ("ok", "empty_prediction")  # statuses with a score
 
 
-def schema() -> pa.Schema:
-    """The columns."""
+def schema(steps: bool = False) -> pa.Schema:
+    """The columns; those of an agent's answers have the steps to each."""
     import pyarrow as pa
 
     texts = [(name, pa.string()) for name in ("id", "clip", "type", "prediction")]
@@ -42,6 +44,7 @@ def schema() -> pa.Schema:
             ("status", pa.string()),
             ("explanation", pa.string()),
             ("truth_score", pa.float64()),  # what the judge gave the ground truth
+            *([("steps", pa.string())] if steps else []),
         ]
     )
 
@@ -51,9 +54,11 @@ def answer_table(
     answers: Mapping[str, Mapping[str, Any]],
     verdicts: Mapping[str, Verdict],
     truths: Mapping[str, Verdict],
+    steps: Sequence[Mapping[str, Any]] = (),
 ) -> pa.Table:
     """One row for each question, in the order of `rows`; without a verdict it has no status. A question that was asked
-    in several arrangements of its options is one row as well, with all replies."""
+    in several arrangements of its options is one row as well, with all replies. `steps` are those of an agent's run
+    (steps.py); of a question's arrangements those of the first are kept."""
     import pyarrow as pa
 
     groups: dict[str, list[Row]] = {}
@@ -61,7 +66,9 @@ def answer_table(
         if row.get("group"):
             groups.setdefault(row["group"], []).append(row)
     lines = [_group_line(name, group, answers, verdicts) for name, group in groups.items()]
+    asked = [group[0] for group in groups.values()]
     for row in (row for row in rows if not row.get("group")):
+        asked.append(row)
         verdict, truth = verdicts.get(row["id"]), truths.get(row["id"])
         lines.append(
             {
@@ -73,7 +80,20 @@ def answer_table(
                 "truth_score": truth and truth.score,
             }
         )
-    return pa.Table.from_pylist(lines, schema=schema())
+    if steps:
+        for line, told in zip(lines, _told(asked, steps), strict=True):
+            line["steps"] = told
+    return pa.Table.from_pylist(lines, schema=schema(bool(steps)))
+
+
+def _told(rows: Sequence[Row], steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The steps to the answer of each row, as a text."""
+    of_clips: dict[str, list[Mapping[str, Any]]] = {}
+    for line in steps:
+        of_clips.setdefault(line["clip"], []).append(line)
+    for row in rows:
+        text = told(trace(of_clips.get(row["clip"], ()), row["id"], row["clip"]))
+        yield _whole(text if len(text) <= MAX_STEPS else f"{text[: MAX_STEPS - 1]}…") or ""
 
 
 def _group_line(
@@ -116,21 +136,22 @@ def read_answers(source: str | Path | io.BytesIO, where: str = "") -> pa.Table:
     import pyarrow.parquet as pq
 
     where = where or str(source)
-    texts = [field.name for field in schema() if pa.types.is_string(field.type)]
     try:
         data = _bytes_of(source)
         if len(data) > MAX_ANSWERS_BYTES:
             raise UserError(f"{where}: more than the {MAX_ANSWERS_BYTES:,} bytes that an answers file may have")
         with pq.ParquetFile(pa.BufferReader(data)) as file:
-            if not file.schema_arrow.equals(schema()):
+            columns = schema("steps" in file.schema_arrow.names)
+            if not file.schema_arrow.equals(columns):
                 names = ", ".join(f"{f.name} ({f.type})" for f in schema())
                 raise UserError(f"{where}: the columns of an answers file are {names}")
             _check_size(file, data, where)
+        texts = [field.name for field in columns if pa.types.is_string(field.type)]
         with pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts) as file:
             table = file.read()
         table.validate(full=True)
         _check_texts(table, texts, where)
-        return table.cast(schema())
+        return table.cast(columns)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise UserError(f"{where}: no parquet file that can be read ({error})") from error
 

@@ -122,12 +122,13 @@ class Asked:
             settings["protocol"] = protocol
         return self.rows, Run(out, settings)
 
-    def agent(self, run: Run, others: Sequence[Path] = ()) -> Asker | None:
-        """The agent that asks, where the prompt has one. What the runs `others` have done is not done again."""
+    def agent(self, run: Run, others: Sequence[Path] = (), device: str = "auto") -> Asker | None:
+        """The agent that asks, where the prompt has one. What the runs `others` have done is not done again; the models
+        of its experts are loaded to `device`."""
         if self.way.agent is None or self.experts is None:
             return None
         specs = {name: spec for name, spec in self.experts.items() if spec is not None}
-        return self.way.agent.open(specs, run.folder, others)
+        return self.way.agent.open(specs, run.folder, others, device)
 
 
 def about(

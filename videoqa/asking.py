@@ -64,9 +64,9 @@ class Agent:
     model on the command line."""
 
     experts: Mapping[str, str]  # every expert, and what its spec may be
-    # from the specs of those that work, the run folder that keeps each step, and other runs' folders whose steps count
-    # as done
-    open: Callable[[Mapping[str, str], Path, Sequence[Path]], Asker]
+    # from the specs of those that work, the run folder that keeps each step, other runs' folders whose steps count as
+    # done, and the device ("auto", "cpu", "cuda") of the models that are loaded
+    open: Callable[[Mapping[str, str], Path, Sequence[Path], str], Asker]
     named: Callable[[str, str], str]  # from expert and spec: the model as results name it, without a folder or key
 
 

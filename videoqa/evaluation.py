@@ -192,7 +192,9 @@ def evaluate(
         rows, run = asked.begin(engine, folder)
         stack.enter_context(run.alone())
         for _ in tqdm(
-            answer_rows(engine, rows, run, asked.videos, asked.agent(run)), desc="answers", disable=not progress
+            answer_rows(engine, rows, run, asked.videos, asked.agent(run, device=device)),
+            desc="answers",
+            disable=not progress,
         ):
             pass
         if rater is not None and (rater is not model or settings.told):

@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from videoqa.files import Lines, short_hash
+from videoqa.folders import without_folders
 
 FILE = "steps.jsonl"
+MOST_ERROR = 500  # characters of an error that are told
+REPEATED = ("query", "search", "summary")  # steps that come several times, so that they are numbered
 KINDS = {
     **dict.fromkeys(("key", "clip", "step", "model"), str),
     **dict.fromkeys(("id", "output", "error"), str | None),
@@ -108,3 +111,22 @@ def trace(steps: Sequence[Mapping[str, Any]], id: str, clip: str) -> list[Mappin
             last.pop(place, None)
             last[place] = line
     return sorted(last.values(), key=lambda line: line["id"] is not None)
+
+
+def heading(line: Mapping[str, Any]) -> str:
+    """What a step is, who did it, and in how many seconds."""
+    number = f" {line['n'] + 1}" if line["step"] in REPEATED else ""
+    query = line["input"].get("query") if isinstance(line["input"], Mapping) else None
+    wanted = f" for {query!r}" if line["step"] == "search" and query is not None else ""
+    return f"{line['step']}{number}{wanted}, {without_folders(line['model'])}, {line['seconds']:.1f} s"
+
+
+def told(steps: Sequence[Mapping[str, Any]]) -> str:
+    """Steps as one text for people; what went wrong is told without folders of this machine."""
+    return "\n\n".join(f"{heading(line)}\n{_end(line)}" for line in steps)
+
+
+def _end(line: Mapping[str, Any]) -> str:
+    if line["error"] is not None:
+        return f"failed: {without_folders(line['error'][:MOST_ERROR])}"
+    return line["output"] or "(nothing)"

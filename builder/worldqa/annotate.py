@@ -14,6 +14,7 @@ there is no decision: nothing is guessed. What is decided goes into the form of 
 from __future__ import annotations
 
 import itertools
+import re
 import statistics
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -45,9 +46,12 @@ _TASK = (
     "{rationale}\n"
     "1. List the steps of thought that lead from what is seen and heard to the answer: one observation or one "
     "conclusion a step, {low} to {high} steps, no step twice, none that is not needed.\n"
-    "2. Say which kinds of knowledge these steps need, one or more of:\n{kinds}\n\n"
+    "2. Say which kinds of knowledge these steps need, one or more of these, each by its name as it is written here "
+    "before the colon:\n{kinds}\n\n"
     'Reply as JSON, in this form: {{"steps": ["...", "..."], "knowledge": ["..."]}}'
 )
+# Behind "tool use:": a reason may stand there, but not one against it
+_DENIES = re.compile(r"n't\b|\b(?:no|not|none|never|without|false|n/a|nothing)\b|^\W*\d+\W*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,11 @@ def _kinds(value: Any) -> frozenset[str] | None:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         return None
-    plain = [" ".join(name.casefold().replace("_", " ").replace("-", " ").split()).strip(" .") for name in names]
+    plain = []
+    for name, _, reason in (text.casefold().partition(":") for text in names):
+        if _DENIES.search(reason):  # "tool use: not needed"
+            return None
+        plain.append(" ".join(name.replace("_", " ").replace("-", " ").split()).strip(" ."))
     return frozenset(plain) if set(plain) <= set(KNOWLEDGE) else None
 
 

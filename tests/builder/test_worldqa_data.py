@@ -18,6 +18,7 @@ from builder.worldqa.files import rows_of
 from builder.worldqa.questions import choice_questions, open_questions, read
 from videoqa.benchmarks.worldqa.data import KNOWLEDGE, features
 from videoqa.errors import UserError
+from videoqa.reading.choices import read_choice
 from videoqa.rows import Question, revision
 
 Json = Any
@@ -99,6 +100,13 @@ def test_the_rotations_of_a_question_are_one_row_with_as_many_options_as_the_dat
     rows = choice_questions(placed(mc()), open_questions(placed(generation())))
     assert [(row["id"], len(row["choices"]), row["gold"]) for row in rows] == [("0", 3, 0), ("1", 4, 0), ("2", 5, 0)]
     assert [row["choices"] for row in rows] == list(OPTIONS.values())  # full stops within an option stay
+
+
+def test_an_option_is_not_cut_at_its_first_full_stop() -> None:  # W02 of the public reports
+    options = ["Lifts a bag of 2 kg.", "Uses a 2.5 kg weight, e.g. a kettlebell", "Uses a 2"]
+    (row,) = choice_questions(placed(rotations("v", "What is he doing?", options, right=1)), ())
+    assert row["choices"] == options and row["choices"][row["gold"]] == "Uses a 2.5 kg weight, e.g. a kettlebell"
+    assert read_choice("B. Uses a 2.5 kg weight, e.g. a kettlebell", options).index == 1
 
 
 @given(st.permutations(range(12)), st.integers(0, 2))

@@ -44,6 +44,10 @@ TOOL = frozenset({"tool use"})
         ('{"steps": ["He pulls.", "It turns."], "knowledge": ["tool use"]}', 2, TOOL),
         ('Sure!\n```json\n{"steps": 4, "Knowledge": "Tool_Use"}\n```', 4, TOOL),
         ('{"steps": ["a", "b"], "knowledge": ["tool use", "self-motive"]}', 2, TOOL | {"self motive"}),
+        ('{"steps": 2, "knowledge": ["Tool use: a wrench loosens nuts", "self motive"]}', 2, TOOL | {"self motive"}),
+        ('{"steps": 2, "knowledge": ["tool use: not needed", "self motive"]}', 2, None),
+        ('{"steps": 2, "knowledge": ["tool use: 0", "self motive: 1"]}', 2, None),
+        ('{"steps": 2, "knowledge": ["no tool use: he pulls"]}', 2, None),
         ('{"steps": ["a"], "knowledge": ["tool use"]}', None, TOOL),  # one step is none of the paper's
         ('{"steps": ["a", "a."], "knowledge": ["tool use"]}', None, TOOL),
         ('{"steps": ["...", "..."], "knowledge": ["..."]}', None, None),

@@ -19,10 +19,9 @@ from videoqa.commands import options as o
 from videoqa.commands.ask import answer_run, rate_run
 from videoqa.commands.results import console, report
 from videoqa.errors import UserError
-from videoqa.folders import without_folders
 from videoqa.rating import calibration, scored
 from videoqa.runs import Run, opened_data, rows_of
-from videoqa.steps import read_steps
+from videoqa.steps import heading, read_steps
 from videoqa.steps import trace as steps_of
 
 app = typer.Typer()
@@ -62,14 +61,7 @@ def trace(
     row, out = rows[id], console()
     out.print(Text(f"{row['question']}  ({id}, video {row['video']})", style="bold"))
     for line in steps_of(every, id, row["clip"]):
-        number = f" {line['n'] + 1}" if line["step"] in ("query", "search", "summary") else ""
-        query = f" for {_printable(line['input']['query'])!r}" if line["step"] == "search" else ""
-        out.print(
-            Text(
-                f"\n{line['step']}{number}{query}, {without_folders(line['model'])}, {line['seconds']:.1f} s",
-                style="cyan",
-            )
-        )
+        out.print(Text(f"\n{_printable(heading(line))}", style="cyan"))
         if whole:
             out.print(Text(_printable(json.dumps(line["input"], ensure_ascii=False, indent=1)), style="dim"))
         if line["error"] is not None:
@@ -145,7 +137,7 @@ def ablation(
         asked = plans[name]
         rows, run = asked.begin(engine, out / name)
         with run.alone():
-            failed += answer_run(engine, rows, run, asked, [one.folder for one in done.values()])
+            failed += answer_run(engine, rows, run, asked, device, [one.folder for one in done.values()])
         done[name] = run
     rater = engine if judge == model else engines.open_engine(judge, **local) if judge is not None else None
     scorer = track.scorer(rater, scorer_options)

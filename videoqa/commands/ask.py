@@ -103,7 +103,7 @@ def run(
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-        failed = answer_run(engine, rows, opened, asked)
+        failed = answer_run(engine, rows, opened, asked, device)
         if judge != model or more or set_.told:
             engine = None  # a GPU may not hold both models
             engine = engines.open_engine(judge, **local) if judge is not None else None
@@ -162,7 +162,7 @@ def answer(
     engine = set_to(engines.open_engine(model, **local, options=more), set_)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-        _finish(answer_run(engine, rows, opened, asked), out)
+        _finish(answer_run(engine, rows, opened, asked, device), out)
 
 
 @app.command(epilog=o.SPEC_HELP)
@@ -267,9 +267,12 @@ def _model_options(
     return {**options, **{name: value for name, value in given.items() if value is not None}}
 
 
-def answer_run(engine: Engine, rows: list[Row], run: Run, asked: Asked, others: Sequence[Path] = ()) -> int:
-    """Answer what is missing; the number of rows that failed. `others`: runs whose steps an agent need not do again."""
-    asker = asked.agent(run, others)
+def answer_run(
+    engine: Engine, rows: list[Row], run: Run, asked: Asked, device: str = "auto", others: Sequence[Path] = ()
+) -> int:
+    """Answer what is missing; the number of rows that failed. Of an agent: `device` of its experts' models, and runs
+    whose steps need not be done again (`others`)."""
+    asker = asked.agent(run, others, device)
     have = sum(line["error"] is None for line in run.answers().values())
     failed = []
     with tqdm(total=len(rows), initial=have, desc="answers", unit="row") as bar:

@@ -17,6 +17,7 @@ from videoqa.files import write_text
 from videoqa.hosts.lighteval.results import read_each
 from videoqa.rating import calibration, scored
 from videoqa.runs import Run, RunMismatch, rows_of
+from videoqa.steps import read_steps
 
 app = typer.Typer()
 
@@ -90,7 +91,7 @@ def submit(
         if run_folder.is_dir():
             run, key = Run(run_folder), one.scorer
             of_answer, of_truth = run.verdicts(key, "answer"), run.verdicts(key, "truth")
-            table = answers_file.answer_table(rows_of(run), run.answers(), of_answer, of_truth)
+            table = answers_file.answer_table(rows_of(run), run.answers(), of_answer, of_truth, read_steps(run.folder))
             answers = answers_file.answer_bytes(table)
         bundles.append((submission.published(one.model_dump(mode="json")), answers))
     api = HfApi()

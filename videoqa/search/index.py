@@ -28,6 +28,8 @@ FORMAT = 1
 MOST_WORDS = 32  # of a query
 TITLE_WEIGHT = 3.0  # a word in the title counts for so many in the text
 _WORD = re.compile(r"\w+")
+# What reading a damaged file raises; the second where SQLite's own message quotes bytes of it
+_DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # Words that stand in most English texts; a query of nothing else is searched for as it is
 _STOP = """
 a about an and any are as at be been but by can could did do does for from had has have he her him his how i
@@ -85,7 +87,7 @@ class Index:
         try:
             with self._opened() as base:
                 about = dict(base.execute("SELECT key, value FROM about").fetchall())
-        except sqlite3.Error as error:
+        except _DAMAGED as error:
             raise UserError(f"{path}: is no index of texts: {error}") from error
         if about.get("format") != str(FORMAT):
             raise UserError(f"{path}: is an index of format {about.get('format')}; this version reads {FORMAT}")
@@ -110,8 +112,10 @@ class Index:
                     f"ORDER BY bm25(passages, {TITLE_WEIGHT}, 1.0), rowid LIMIT ?",
                     (wanted, most),
                 ).fetchall()
-        except sqlite3.Error as error:
-            raise SearchError(f"{self._path}: {error}") from error
+        except _DAMAGED as error:
+            raise SearchError(f"{self._path.name}: {error}") from error
+        if not all(isinstance(value, str) for row in rows for value in row):
+            raise SearchError(f"{self._path.name}: holds what is no text")
         return [Passage(*row) for row in rows]
 
     @contextlib.contextmanager

@@ -88,7 +88,7 @@ def _named(name: str, spec: str) -> str:
 
 
 def _opened(
-    instruction: str, wording: Asking, experts: Mapping[str, str], folder: Path, others: Sequence[Path]
+    instruction: str, wording: Asking, experts: Mapping[str, str], folder: Path, others: Sequence[Path], device: str
 ) -> Asker:
     """The asker with these experts (name -> model), which keeps its steps in a run folder. What the runs `others` have
     done is not done again."""
@@ -100,7 +100,7 @@ def _opened(
     ) -> Iterator[tuple[int, Answer]]:
         assert videos is not None  # frames=True
         specs = {name: experts[name] for name in EXPERTS if name in experts}
-        heard = reports(rows, videos, specs, steps) if rows else None
+        heard = reports(rows, videos, specs, steps, device) if rows else None
         states: dict[int, _State] = {}
         for index, row in enumerate(rows):
             assert heard is not None

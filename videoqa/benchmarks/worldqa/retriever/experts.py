@@ -68,8 +68,10 @@ def open_expert(name: str, spec: str, device: str = "auto") -> Expert:
         return _ears(lambda sound: sounds.report(sound.samples, classify), settings)
     except UserError as error:
         raise UserError(f"{name}: {error}") from error
-    except (OSError, ValueError, RuntimeError) as error:  # what libraries raise for a model that they cannot load
-        raise UserError(f"{name}: {spec} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
+    except ImportError:
+        raise
+    except Exception as error:  # for a model or a device that is none, libraries raise whatever they like
+        raise UserError(f"{name}: {spec} cannot be loaded: {_why(error)}") from error
 
 
 def check_expert(name: str, spec: str) -> None:
@@ -161,8 +163,16 @@ def _reported(expert: Expert, name: str, row: Row, videos: Videos) -> tuple[str 
         return expert.report(row, videos), None
     except VideoError as error:
         return None, VIDEO_ERROR + str(error)
-    except (ExpertError, OSError, ValueError, RuntimeError) as error:  # the last three: a model that stumbles
-        return None, f"{name}: {' '.join(str(error).split())[:300] or type(error).__name__}"
+    except UserError:  # no video can be reported on, as where a server refuses the key
+        raise
+    except Exception as error:  # a model that stumbles over this video: the others go on
+        return None, f"{name}: {_why(error)}"
+
+
+def _why(error: Exception) -> str:
+    """An error of a library in one line, with its type where that is not plain from the text."""
+    text = " ".join(str(error).split())[:300]
+    return text if text and isinstance(error, ExpertError | OSError | ValueError | RuntimeError) else repr(error)[:300]
 
 
 def _short(spec: str) -> str:

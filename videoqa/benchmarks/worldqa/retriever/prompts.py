@@ -105,7 +105,7 @@ def summary(question: str, query: str, passages: str) -> str:
 
 
 def shown(passages: Sequence[Passage]) -> str:
-    """The passages as one text, each with its title and where it is from."""
+    """The passages as one text, each behind its title."""
     share = MOST_CHARACTERS // max(1, len(passages)) - 100
     return "\n".join(f"{' '.join(p.title.split())[:90]}: {' '.join(p.text.split())[:share]}" for p in passages)
 
