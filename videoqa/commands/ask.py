@@ -309,7 +309,8 @@ def rate_run(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, expl
         print(f"{missing} of {len(rows)} rows have no answer and are not rated ({run.folder})", file=sys.stderr)
     kept = VerdictStore(store or default_store(), judge.key) if judge else None
     known = [v for of in ("answer", "truth") for v in run.verdicts(scorer.key, of).values()]
-    total = len(predictions) + (len(rows) if scorer.needs_truth else 0)
+    types = {row["type"] for row in rows if row["id"] in predictions}
+    total = len(predictions) + (sum(row["type"] in types for row in rows) if scorer.needs_truth else 0)
     failed = []
     with tqdm(total=total, initial=sum(v.status != "judge_error" for v in known), desc="verdicts", unit="row") as bar:
         for identifier, verdict in judge_rows(scorer, rows, predictions, run, kept, again):

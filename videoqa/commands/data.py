@@ -16,7 +16,7 @@ from videoqa.commands import options as o
 from videoqa.errors import UserError
 from videoqa.files import write_text
 from videoqa.frames import Policy
-from videoqa.imported import import_run, readers
+from videoqa.imported import form_of, import_run, readers
 from videoqa.reproduced import prompt_of
 from videoqa.runs import Run, load_rows, opened_data, whole_clips
 from videoqa.usage import said, usage_of
@@ -99,21 +99,35 @@ def _prices(text: str) -> tuple[float, float]:
 
 @app.command("import-answers")
 def import_answers(
-    file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
+    file: Annotated[
+        Path, typer.Argument(help="Answers: CSV or JSON Lines with id and prediction, or what another program wrote.")
+    ],
     benchmark: o.Benchmark = None,
     data: o.Data = None,
     config: o.Config = None,
     out: o.Out = Path("runs/run"),
-    form: Annotated[str, typer.Option("--from", help=f"What wrote the file: {', '.join(_FORMS)}.")] = "script",
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help=f"What wrote the file: {', '.join(_FORMS)} (default: plain for .csv, .tsv, .jsonl, else script).",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="What results call the model (default: the file's name).")] = None,
+    prompt: Annotated[str | None, typer.Option(help="How it was asked, as --prompt of run (default: unknown).")] = None,
 ) -> None:
     """Make a run of answers that something else wrote; its scores come along if it has them."""
     track, place = opened_data(benchmark, data)
+    form = form or form_of(file)
     if form not in readers(track):
         raise UserError(f"--from {form}: allowed are {', '.join(readers(track))}")
     rows = load_rows(track, place, config)
-    answered = import_run(file, form, rows, out, place, config or track.configs[0], track)
+    answered = import_run(file, form, rows, out, place, config or track.configs[0], track, model, prompt)
     judged = sum(one.verdict is not None for one in answered)
     print(f"{out}: {len(answered)} of {len(rows)} questions answered, {judged} judged")
+    if empty := [one for one in answered if not one.prediction.strip()]:
+        row = f", row {empty[0].more['row']}" if "row" in empty[0].more else ""
+        print(f"{file}{row}: no words in the answer to {empty[0].id}; {len(empty)} in all, counted as empty answers")
 
 
 _videos = typer.Typer(no_args_is_help=True, help="The videos that the questions are about.")
