@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,7 @@ from videoqa.frames import Policy
 from videoqa.imported import form_of, import_run, readers
 from videoqa.reproduced import prompt_of
 from videoqa.runs import Run, load_rows, opened_data, whole_clips
-from videoqa.usage import said, usage_of
+from videoqa.usage import prices_of, said, usage_of
 
 app = typer.Typer()
 _FORMS = dict.fromkeys(form for track in tracks().values() for form in readers(track))
@@ -75,26 +74,14 @@ def prompt(
 @app.command()
 def usage(
     run_folder: o.RunFolder,
-    price: Annotated[
-        str | None, typer.Option(metavar="READ,WRITTEN", help="Prices of a million tokens read and written: 0.15,0.6")
-    ] = None,
+    price: o.Price = None,
 ) -> None:
     """Print what the answers of a run cost: tokens, seconds and, by your prices, money."""
     run = Run(run_folder)
     summed = usage_of(line for line in run.answers().values() if line["error"] is None)
     if summed is None:
         raise UserError(f"{run_folder}: its answers tell neither tokens nor time (imported, or an older version's)")
-    print(said(summed, None if price is None else _prices(price)))
-
-
-def _prices(text: str) -> tuple[float, float]:
-    try:
-        read, written = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UserError(f"--price {text}: two numbers are needed, as in 0.15,0.6") from None
-    if not (0 <= read < math.inf and 0 <= written < math.inf):
-        raise UserError(f"--price {text}: prices are at least 0")
-    return read, written
+    print(said(summed, None if price is None else prices_of(price)))
 
 
 @app.command("import-answers")

@@ -11,7 +11,7 @@ from videoqa import engines
 from videoqa.asked import check_scorer
 from videoqa.benchmark import ScorerOptions
 from videoqa.commands import options as o
-from videoqa.commands.ask import score_run
+from videoqa.commands.scoring import score_run
 from videoqa.errors import UserError
 from videoqa.hosts import logs
 
@@ -42,8 +42,8 @@ def rejudge(
     opened = logs.import_details(details, out)
     how = ScorerOptions(rubric, mode, sampling, reading)
     check_scorer(opened.track, judge, how, explain)
-    engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    score_run(opened, opened.track.scorer(engine, how), store, explain, again)
+    local = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    score_run(opened, [judge], how, local, store, explain, again)
 
 
 @app.command(
