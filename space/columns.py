@@ -195,6 +195,38 @@ def _by_letter(stem: str, names: Sequence[str]) -> Column[Line]:
     return Column(f"{stem.replace('_', ' ')}, %", "number", 150, highest, text)
 
 
+def _repeats(line: Line) -> int | None:
+    count = line.entry.result.settings.get("repeats")
+    return count if isinstance(count, int) else None
+
+
+def _over_passes(line: Line) -> str:
+    """The standard error over the passes: "± 0.42"."""
+    return "" if (error := _mean(line, "repeat_se")) is None else f"± {error:.2f}"
+
+
+def _tokens(line: Line) -> float | None:
+    """Tokens read and written for an answer."""
+    usage = line.entry.result.usage
+    tokens = usage.prompt_tokens + usage.new_tokens if usage else 0
+    return tokens / usage.rows if usage and usage.rows and tokens else None
+
+
+def _seconds(line: Line) -> float | None:
+    usage = line.entry.result.usage
+    return usage.seconds / usage.rows if usage and usage.rows else None
+
+
+def _all_seconds(line: Line) -> str:
+    usage = line.entry.result.usage
+    return f"{usage.seconds:,.0f} s in all" if usage else ""
+
+
+def _all_tokens(line: Line) -> str:
+    usage = line.entry.result.usage
+    return f"{usage.prompt_tokens:,} + {usage.new_tokens:,}" if usage and _tokens(line) else ""
+
+
 def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
     """The columns of a track's leaderboard, what matters most first."""
     types = [_score(name, 78) for name in of_track.columns if name != AVERAGE]
@@ -208,6 +240,9 @@ def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
         *types,
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),
         *(_extras(of_track.extras.names) if of_track.extras else ()),
+        Column("Repeats", "number", 60, _repeats, below=_over_passes),
+        Column("Tokens each", "number", 80, _tokens, lambda x: f"{n:,.0f}" if (n := _tokens(x)) else "–", _all_tokens),
+        Column("Seconds each", "number", 80, _seconds, below=_all_seconds),
         Column("Date", "text", 80, lambda line: f"{line.entry.moment:%Y-%m-%d}", style="short"),
     )
 

@@ -430,7 +430,7 @@ def test_two_judges_are_a_panel_with_their_mean_and_agreement(place: Place) -> N
     assert code == 0, error
     assert len(list((place.folder / "run").glob("scores*.json"))) == 2
     assert "Panel of 2 judges" in out and "mean of the judges" in out
-    assert re.search(r"judge and other: Spearman \S+", out) and "of the 20 of 20 answers" in out
+    assert re.search(r"judge and other: Spearman \S+", out) and "of 20 of 20 answers" in out
     code, out, _ = place("report", str(place.folder / "run"), "--format", "markdown")
     assert code == 0 and "| Panel of judges |" in out and "Spearman" in out
     told(place, *place.run("--judge", "judge")[::2], "--judge judge: is given more than once")
@@ -458,7 +458,12 @@ def test_scores_are_logged_by_a_flag(place: Place, monkeypatch: pytest.MonkeyPat
     run = types.SimpleNamespace(log=calls.append, finish=lambda: calls.append("finish"))
     tracker = types.ModuleType("trackio")
     tracker.__spec__ = types.SimpleNamespace()  # type: ignore[assignment]
-    tracker.init = lambda **how: calls.append(how) or run  # type: ignore[attr-defined]
+
+    def init(**how: Any) -> Any:
+        calls.append(how)
+        return run
+
+    tracker.init = init  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "trackio", tracker)
     assert place.run("--log", "trackio:mine")[0] == 0
     begun, figures, end = calls

@@ -107,6 +107,19 @@ def test_the_columns_of_a_leaderboard_are_the_tracks_types_after_what_matters_mo
     assert shown.count("<td ") == len(heads), "what no row has a value of is left out: Unreadable"
 
 
+def test_repeats_tokens_and_seconds_have_a_column_where_a_result_has_them(board: Path) -> None:
+    usage = {"rows": 4, "prompt_tokens": 4_000, "new_tokens": 80, "seconds": 10.0}
+    extras = {"repeat_mean": {"all": {"n": 2.0, "mean": 80.0}}, "repeat_se": {"all": {"n": 2.0, "mean": 0.5}}}
+    put(board, judged_by("j", "m", 8.0) | {"usage": usage, "settings": {"repeats": 2}, "extras": extras})
+    (group,) = leaderboard.load(board).groups().values()
+    shown = columns.board(group, leaderboard.lines(group))
+    heads = re.findall(r"<button>(.*?)</button>", shown)
+    cells = dict(zip(heads, re.findall(r"<td .*?</td>", shown), strict=True))
+    assert ">2</span><small>± 0.50</small>" in cells["Repeats"]
+    assert ">1,020</span><small>4,000 + 80</small>" in cells["Tokens each"]
+    assert ">2.50</span><small>10 s in all</small>" in cells["Seconds each"]
+
+
 def test_figures_that_need_no_judge_have_a_column_where_a_result_has_them(board: Path) -> None:
     put(board, judged_by("j", "m", 8.0) | {"extras": {"match_verb": {"all": {"n": 9, "mean": 0.25}}}})
     (group,) = leaderboard.load(board).groups().values()
