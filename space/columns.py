@@ -127,7 +127,7 @@ table.sorts td.text small { white-space: normal }
 table.sorts .sticks { position: sticky; left: 0; z-index: 1 } table.sorts th.sticks { z-index: 3 }
 table.sorts .prose { min-width: 160px } table.sorts .short { white-space: nowrap }
 .badge { display: inline-block; font-style: normal; font-size: 11px; line-height: 1.3; padding: 1px 6px;
-    margin: 2px 4px 0 0; border-radius: 8px; background: #b45309; color: #fff }
+    margin: 2px 4px 0; border-radius: 8px; background: #b45309; color: #fff }
 @media (max-width: 640px) {
     .scroll table.sorts { font-size: 13px } table.sorts :is(th, td) { padding: 5px !important }
     table.sorts th.sticks { min-width: 100px } }

@@ -9,6 +9,7 @@ import shutil
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.hub_server import HubServer
 from tests.test_results import result as a_result
 from tests.test_submit import bundle
 from videoqa import answers_file, submit
+from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse
 
@@ -737,3 +739,11 @@ def test_a_search_looks_for_ten_words_at_most(asked: Any) -> None:
     asked._texts = {name: Text() for name in asked._texts}
     assert len(asked.find(None, None, "a " * 100_000)) == len(asked.rows)
     assert len(looked) == 10 * len(asked.rows)
+
+
+def test_the_axis_of_one_score_does_not_begin_below_zero(board: Path) -> None:
+    zero = charts.Series("m", "video", "m", "", {"Avg.": 0.0}, {})
+    apart = replace(zero, scores={"Avg.": 40.0}, intervals={"Avg.": (30.0, 50.0)})
+    assert charts.by_type([zero], EASG, ("Avg.",)).layout.xaxis.range == (-0.5, 9.5)
+    assert charts.by_type([replace(zero, scores={"Avg.": 56.5})], EASG, ("Avg.",)).layout.xaxis.range == (51.5, 61.5)
+    assert charts.by_type([zero, apart], EASG, ("Avg.",)).layout.xaxis.range is None

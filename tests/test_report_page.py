@@ -43,11 +43,15 @@ def opened(judged: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[...
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
 
+        def refuse(dialog: Any) -> None:
+            faults.append(dialog.message)
+            dialog.dismiss()
+
         def show(width: int, scheme: str) -> Any:
             page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
             page.on("console", lambda message: faults.append(message.text))
             page.on("pageerror", lambda error: faults.append(str(error)))
-            page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+            page.on("dialog", refuse)
             page.on("request", lambda ask: None if ask.url == page_file.as_uri() else faults.append(ask.url))
             page.goto(page_file.as_uri())
             page.locator("#row-list .box").first.wait_for()

@@ -102,7 +102,7 @@ class View:
         if answers is None:
             return []
         names = [f"{value:g}" for value in self.scale()]
-        return [Bar(*one) for one in zip(names, answers, truths or [None] * len(names), strict=True)]
+        return [Bar(name, answers[at], truths[at] if truths else None) for at, name in enumerate(names)]
 
     def _shares(self, verdicts: Sequence[Verdict]) -> list[float] | None:
         """The mean over the verdicts that have a score; one without probabilities counts wholly for the score of the
