@@ -2,8 +2,7 @@
 
 python -m demo.pictures build/pictures/egoschema.png=runs/egoschema.html#distribution ...
 
-A picture begins at the element of that id and is a page high; a report of which nothing is known by heart (`scores`) can
-be named without one.
+A picture begins at the element of that id (without one: at the scores) and is a page high.
 """
 
 from __future__ import annotations
