@@ -104,7 +104,7 @@
       const truth = make("p", "Ground truth: ");
       truth.append(words("b", row.answer));
       const score = row.runs.find((one) => one.truth !== undefined)?.truth;
-      if (score !== undefined && !several) truth.append(make("small", `, for which the judge gives ${score.toFixed(2)}`));
+      if (score !== undefined && !several) truth.append(make("small", ` (to the judge ${score.toFixed(2)})`));
       box.append(truth);
     }
     row.runs.forEach((one, i) => {
