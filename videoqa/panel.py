@@ -75,9 +75,7 @@ class Panel:
             f"{'not defined for two scales' if one.kappa is None else _said(one.kappa)}"
             for one in self.agreement
         ]
-        said.append(
-            f"of the {self.common:,} of {self.rows:,} answers, from {self.clips:,} clips, that all judges scored"
-        )
+        said.append(f"of {self.common:,} of {self.rows:,} answers ({self.clips:,} clips): those that all judges scored")
         if self.mean is None:
             said.append("no mean: the judges' scores have different scales")
         return said + [f"left out for all: {text}" for text in self.lacking]
