@@ -109,6 +109,9 @@ def test_every_row_is_in_the_page_with_what_came_of_it(judged: Callable[..., Pat
     states = [of["runs"][0]["state"] for of in found.values()]
     assert states.count("empty") == sum(line["prediction"] == "" for line in lines) > 0
     assert found[failed]["runs"][0] == {"state": "unanswered", "why": "no file x"}
+    assert "unrated" not in states
+    view = replace(report.View.of(Run(folder), read(folder / "scores.json")), verdicts={})
+    assert {report.state(view, row) for row in rows} == {"unrated", "unanswered"}
     assert found[cut]["runs"][0]["cut"] is True and found[cut]["runs"][0]["score"] == pytest.approx(4.889)
     contexts = json.loads(scripts(text)[0])["contexts"]
     assert all(contexts[found[row["id"]]["context"]] == row["context"] for row in rows)

@@ -29,6 +29,7 @@ STATES = {
     "empty": "empty answers",
     "failed": "the judge failed",
     "skipped": "not asked: the question was lost already",
+    "unrated": "not rated",
     "unanswered": "no answer",
 }
 
@@ -77,8 +78,10 @@ def _of_run(view: View, row: Row) -> dict[str, Any]:
 def state(view: View, row: Row) -> str:
     """What came of the run's answer to a question: a key of STATES."""
     verdict = view.verdicts.get(row["id"])
-    if view.answers.get(row["id"], {"error": "not asked"})["error"] is not None or verdict is None:
+    if view.answers.get(row["id"], {"error": "not asked"})["error"] is not None:
         return "unanswered"
+    if verdict is None:
+        return "unrated"
     special = {"empty_prediction": "empty", "judge_error": "failed", "skipped": "skipped"}
     if verdict.status in special:
         return special[verdict.status]

@@ -122,7 +122,9 @@ class View:
 
     def _places(self, rows: Sequence[Row]) -> list[Bar]:
         """Of the rows with options that have a verdict: how often each place's option was chosen, and was right."""
-        asked = [row for row in rows if row.get("choices") and state(self, row) not in ("unanswered", "skipped")]
+        asked = [
+            row for row in rows if row.get("choices") and state(self, row) not in ("unanswered", "unrated", "skipped")
+        ]
         if not asked:
             return []
         chosen = [0] * max(len(row["choices"]) for row in asked)
