@@ -187,6 +187,7 @@ Judges = Annotated[
     list[str] | None,
     typer.Option("--judge", help=f"The judge, where answers are rated by one: {SPEC}. Again for a panel of judges."),
 ]
+Panel = Annotated[list[str], typer.Option("--judge", help=f"The judge: {SPEC}. Again for a panel of judges.")]
 Price = Annotated[
     str | None, typer.Option(metavar="READ,WRITTEN", help="Prices of a million tokens read and written: 0.15,0.6")
 ]
