@@ -9,7 +9,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 EXTRAS := local,builder,video,sound,lighteval,space,dev
 
-.PHONY: demo worldqa test quick lint space pictures clean
+.PHONY: demo worldqa egoschema test quick lint space pictures clean
 
 demo: build/demo/README.md build/models/smollm2/config.json
 	$(BIN)/easg-bench run --data build/demo --model build/models/smollm2 --judge build/models/smollm2 \
@@ -29,6 +29,14 @@ worldqa: build/models/smollm2/config.json
 	$(BIN)/easg-bench report runs/worldqa-mc --html runs/worldqa-mc.html
 	$(BIN)/easg-bench report runs/worldqa-open --html runs/worldqa-open.html
 	@echo "A model of 135M parameters knows nothing of the world: these scores prove that the path works."
+
+# EgoSchema on ten questions of our own, with the small model's probabilities of the letters; a report
+egoschema: build/models/smollm2/config.json
+	$(BIN)/python -m builder egoschema build --source demo/egoschema --made --out build/egoschema-made
+	$(BIN)/easg-bench run --data build/egoschema-made --config made --model build/models/smollm2 --prompt blind \
+		--out runs/egoschema
+	$(BIN)/easg-bench report runs/egoschema --html runs/egoschema.html
+	@echo "A model of 135M parameters answers A whatever the question is: this proves that the path works."
 
 # two processes, each with one thread for the models; a file's tests stay together, for they share what is slow to make
 test: .venv/installed
@@ -61,12 +69,15 @@ build/demo/README.md: .venv/installed easg_bench.py $(wildcard demo/data/*.json*
 	$(BIN)/python -m builder build --source demo/data --out build/demo
 	touch $@
 
-# the README's pictures, of the Space with the demo's results and videos; needs Chromium (Debian: apt-get install chromium)
+# the README's pictures: the Space with the demo's results and videos, the reports of `make egoschema` and `make worldqa`;
+# needs Chromium (Debian: apt-get install chromium)
 PICTURES ?= build/pictures
-pictures: .venv/installed
+pictures: .venv/installed egoschema worldqa
 	mkdir -p $(PICTURES)
 	EASG_BENCH_BROWSER=1 EASG_BENCH_PICTURES=$(abspath $(PICTURES)) $(BIN)/python -m pytest -q tests/test_space_app.py \
 		-k "every_tab_opens and 1280-light or opens_by_its_link"
+	$(BIN)/python -m demo.pictures $(PICTURES)/egoschema.png=runs/egoschema.html#distribution \
+		$(PICTURES)/worldqa.png=runs/worldqa-open.html#rows
 	@ls $(PICTURES)/leaderboard.png $(PICTURES)/question.png
 
 build/demo-videos/demo-tea.mp4: .venv/installed demo/videos.py demo/scenes.json

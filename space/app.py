@@ -78,7 +78,7 @@ def build(app: App, arena: arena_tab.Page | None = None) -> gr.Blocks:
     several = len(app.names()) > 1
     heading = "Video question answering" if several else first.title
     with gr.Blocks(title=f"{heading} leaderboard", analytics_enabled=False, delete_cache=(3600, 7200)) as page:
-        gr.Markdown(f"# {heading}\nHow well do models understand what happens when in first-person video?")
+        gr.Markdown(f"# {heading}\nHow well do models understand what happens in video?")
         chooser = gr.Radio(
             [(track(n).title, n) for n in app.names()],
             value=first.name,
@@ -136,7 +136,11 @@ def build(app: App, arena: arena_tab.Page | None = None) -> gr.Blocks:
             api_name="rank",
             **quiet,
         )
-        gr.on([types_tab.select, types_group.input, by.input], app.types, [chooser, types_group, by], drawn, **quiet)
+        redrawn = gr.on(
+            [types_tab.select, types_group.input, by.input], app.types, [chooser, types_group, by], drawn, **quiet
+        )
+        # a chart that was drawn while its tab was hidden has another width than the page
+        redrawn.then(None, js="() => { setTimeout(() => dispatchEvent(new Event('resize')), 100) }")
         gr.on(
             [kind.input, clip.input, words.change],
             app.find,

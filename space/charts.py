@@ -175,13 +175,27 @@ def by_type(lines: Sequence[Series], of_track: Track, panels: Sequence[str] = ()
             named |= {kind} if mine else set()
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], tickfont_size=12, showgrid=True)
     figure.update_yaxes(range=[-0.6, len(names) - 0.4], fixedrange=True)
-    figure.update_xaxes(showticklabels=True, tickfont_size=11, fixedrange=True)
+    figure.update_xaxes(showticklabels=True, tickfont_size=11, fixedrange=True, range=_range(lines, panels))
     for note in figure.layout.annotations:
         note.update(x=0, xanchor="left", font={"size": 14, "color": GREY}, text=f"<b>{_safe(note.text)}</b>")
     height = inner + top + bottom
-    margin = {"l": 168, "r": 12, "t": top, "b": bottom}
+    margin = {"l": min(168, 24 + 7 * max(map(len, names), default=0)), "r": 12, "t": top, "b": bottom}
     legend = {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 0, "xref": "container"}
     return _layout(figure, height=height, margin=margin, legend=legend, showlegend=several)
+
+
+LEAST_SPAN = 10.0  # of an axis, so that one score without an interval is not drawn as a scale of its own
+
+
+def _range(lines: Sequence[Series], panels: Sequence[str]) -> list[float] | None:
+    """The ends of the axis where the scores and their intervals hardly differ; none of them is below 0. None: plotly's
+    own."""
+    scores = [(s.scores[name], s.intervals.get(name)) for s in lines for name in panels if name in s.scores]
+    ends = [end for score, interval in scores for end in (interval or (score, score))]
+    if not ends or max(ends) - min(ends) >= LEAST_SPAN:
+        return None
+    middle = max((min(ends) + max(ends)) / 2, LEAST_SPAN / 2 - 0.5)
+    return [middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2]
 
 
 def best_of_kinds(lines: Sequence[Series], of_track: Track) -> go.Figure | None:

@@ -133,7 +133,7 @@ table.sorts pre { white-space: pre-wrap; max-height: 400px; overflow: auto; font
 table.sorts .sticks { position: sticky; left: 0; z-index: 1 } table.sorts th.sticks { z-index: 3 }
 table.sorts .prose { min-width: 160px } table.sorts .short { white-space: nowrap }
 .badge { display: inline-block; font-style: normal; font-size: 11px; line-height: 1.3; padding: 1px 6px;
-    margin: 2px 4px 0 0; border-radius: 8px; background: #b45309; color: #fff }
+    margin: 2px 4px 0; border-radius: 8px; background: #b45309; color: #fff }
 @media (max-width: 640px) {
     .scroll table.sorts { font-size: 13px } table.sorts :is(th, td) { padding: 5px !important }
     table.sorts th.sticks { min-width: 100px } }
@@ -201,6 +201,38 @@ def _by_letter(stem: str, names: Sequence[str]) -> Column[Line]:
     return Column(f"{stem.replace('_', ' ')}, %", "number", 150, highest, text)
 
 
+def _repeats(line: Line) -> int | None:
+    count = line.entry.result.settings.get("repeats")
+    return count if isinstance(count, int) else None
+
+
+def _over_passes(line: Line) -> str:
+    """The standard error over the passes: "± 0.42"."""
+    return "" if (error := _mean(line, "repeat_se")) is None else f"± {error:.2f}"
+
+
+def _tokens(line: Line) -> float | None:
+    """Tokens read and written for an answer."""
+    usage = line.entry.result.usage
+    tokens = usage.prompt_tokens + usage.new_tokens if usage else 0
+    return tokens / usage.rows if usage and usage.rows and tokens else None
+
+
+def _seconds(line: Line) -> float | None:
+    usage = line.entry.result.usage
+    return usage.seconds / usage.rows if usage and usage.rows else None
+
+
+def _all_seconds(line: Line) -> str:
+    usage = line.entry.result.usage
+    return f"{usage.seconds:,.0f} s in all" if usage else ""
+
+
+def _all_tokens(line: Line) -> str:
+    usage = line.entry.result.usage
+    return f"{usage.prompt_tokens:,} + {usage.new_tokens:,}" if usage and _tokens(line) else ""
+
+
 def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
     """The columns of a track's leaderboard, what matters most first."""
     types = [_score(name, 78) for name in of_track.columns if name != AVERAGE]
@@ -214,6 +246,9 @@ def board_columns(of_track: Track) -> tuple[Column[Line], ...]:
         *types,
         Column("Unreadable", "number", 70, lambda line: line.entry.result.avg.unreadable or None),
         *(_extras(of_track.extras.names) if of_track.extras else ()),
+        Column("Repeats", "number", 60, _repeats, below=_over_passes),
+        Column("Tokens each", "number", 80, _tokens, lambda x: f"{n:,.0f}" if (n := _tokens(x)) else "–", _all_tokens),
+        Column("Seconds each", "number", 80, _seconds, below=_all_seconds),
         Column("Date", "text", 80, lambda line: f"{line.entry.moment:%Y-%m-%d}", style="short"),
     )
 

@@ -221,7 +221,7 @@ def test_the_command_line_imports_reports_and_exports(
     command("export-answers", run, "--out", again)
     assert json.loads(again.read_text()) == lines
     unknown = CliRunner().invoke(command_line(), ["import-answers", str(path), "--data", str(data), "--from", "x"])
-    assert "--from x: allowed are script" in str(unknown.exception)
+    assert "--from x: allowed are plain, script" in str(unknown.exception)
 
 
 @pytest.mark.real

@@ -49,12 +49,13 @@ class Place:
             can_force=True,
             name="judge",
         )
+        self.other = self.judge
         monkeypatch.setattr("videoqa.engines.open_engine", self._open)
         monkeypatch.setattr("videoqa.benchmarks.easg.data.load", lambda data, config: list(self.rows))
 
     def _open(self, spec: str, **how: Any) -> Scripted:
         self.opened.append(spec)
-        return {"model": self.model, "judge": self.judge}[spec]
+        return {"model": self.model, "judge": self.judge, "other": self.other}[spec]
 
     def __call__(self, command: str, *options: str) -> tuple[int, str, str]:
         """Exit code, output and errors of one command."""
@@ -245,7 +246,7 @@ def test_answer_judge_and_report_are_the_parts_of_run(place: Place) -> None:
 def test_a_second_judges_result_stands_beside_the_first(place: Place) -> None:
     place.run()
     code, out, _ = place("judge", str(place.folder / "run"), "--judge", "judge", "--mode", "score")
-    assert code == 0 and out.count("model (narrations)") == 2
+    assert code == 0 and out.count("model (narrations)") == 3  # a table of each judge, and their panel
     assert len(list((place.folder / "run").glob("scores*.json"))) == 2
     assert "judge engine" not in out and "dist greedy" in out and "score greedy" in out
 
@@ -421,3 +422,57 @@ def test_rows_that_could_not_be_scored_are_refused_before_a_model_is_asked(
     monkeypatch.setattr("videoqa.benchmarks.easg.data.load", lambda data, config: [*ROWS[:4], {**ROWS[4], **change}])
     with pytest.raises(ValueError, match=f"some/repo, config default: .*{said}"):
         load_rows(track(), "some/repo", "default")
+
+
+def test_two_judges_are_a_panel_with_their_mean_and_agreement(place: Place) -> None:
+    place.other = Scripted(lambda *_: "7", chances=lambda asked: {str(2 + len(asked) % 7): 0.9}, name="other")
+    code, out, error = place.run("--judge", "other")
+    assert code == 0, error
+    assert len(list((place.folder / "run").glob("scores*.json"))) == 2
+    assert "Panel of 2 judges" in out and "mean of the judges" in out
+    assert re.search(r"judge and other: Spearman \S+", out) and "of 20 of 20 answers" in out
+    code, out, _ = place("report", str(place.folder / "run"), "--format", "markdown")
+    assert code == 0 and "| Panel of judges |" in out and "Spearman" in out
+    told(place, *place.run("--judge", "judge")[::2], "--judge judge: is given more than once")
+
+
+def test_a_panel_says_where_a_judge_failed_a_row(place: Place) -> None:
+    place.other = Scripted(
+        lambda *_: None, chances=lambda asked: None if "jug 3\n" in asked else {"7": 0.9}, name="other"
+    )
+    code, out, error = place.run("--judge", "other")
+    assert code == 3 and "rows failed" in error
+    assert re.search(r"left out for all: other gave no score to \d", out)
+
+
+def test_a_tracker_that_is_missing_is_one_line_before_a_model_is_loaded(place: Place) -> None:
+    told(place, *place.run("--log", "mlflow:me")[::2], "--log mlflow:me: TRACKER:PROJECT .* trackio, wandb")
+    told(place, *place.run("--log", "trackio")[::2], "--log trackio: TRACKER:PROJECT")
+    assert not place.opened
+
+
+def test_scores_are_logged_by_a_flag(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    import types
+
+    calls: list[Any] = []
+    run = types.SimpleNamespace(log=calls.append, finish=lambda: calls.append("finish"))
+    tracker = types.ModuleType("trackio")
+    tracker.__spec__ = types.SimpleNamespace()  # type: ignore[assignment]
+
+    def init(**how: Any) -> Any:
+        calls.append(how)
+        return run
+
+    tracker.init = init  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trackio", tracker)
+    assert place.run("--log", "trackio:mine")[0] == 0
+    begun, figures, end = calls
+    assert (begun["project"], begun["name"], end) == ("mine", "model (narrations)", "finish")
+    avg = json.loads((place.folder / "run" / "scores.json").read_text())["avg"]
+    assert figures["easg_score"] == avg["value"] and figures["easg_failed"] == 0
+
+
+def test_one_judge_of_a_yaml_file_is_not_its_letters(place: Place) -> None:
+    file = place.folder / "run.yaml"
+    file.write_text("judge: judge\nmodel: model\n")
+    assert place("run", "--config-file", str(file), "--out", str(place.folder / "run"))[0] == 0

@@ -9,6 +9,7 @@ import shutil
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.hub_server import HubServer
 from tests.test_results import result as a_result
 from tests.test_submit import bundle
 from videoqa import answers_file, submit
+from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.results import parse
 
@@ -105,6 +107,19 @@ def test_the_columns_of_a_leaderboard_are_the_tracks_types_after_what_matters_mo
     heads = re.findall(r"<button>(.*?)</button>", shown)
     assert heads == ["#", "Model", "Avg.", "n of N", "Prompt", "Against the best", *TYPES, "Date"]
     assert shown.count("<td ") == len(heads), "what no row has a value of is left out: Unreadable"
+
+
+def test_repeats_tokens_and_seconds_have_a_column_where_a_result_has_them(board: Path) -> None:
+    usage = {"rows": 4, "prompt_tokens": 4_000, "new_tokens": 80, "seconds": 10.0}
+    extras = {"repeat_mean": {"all": {"n": 2.0, "mean": 80.0}}, "repeat_se": {"all": {"n": 2.0, "mean": 0.5}}}
+    put(board, judged_by("j", "m", 8.0) | {"usage": usage, "settings": {"repeats": 2}, "extras": extras})
+    (group,) = leaderboard.load(board).groups().values()
+    shown = columns.board(group, leaderboard.lines(group))
+    heads = re.findall(r"<button>(.*?)</button>", shown)
+    cells = dict(zip(heads, re.findall(r"<td .*?</td>", shown), strict=True))
+    assert ">2</span><small>± 0.50</small>" in cells["Repeats"]
+    assert ">1,020</span><small>4,000 + 80</small>" in cells["Tokens each"]
+    assert ">2.50</span><small>10 s in all</small>" in cells["Seconds each"]
 
 
 def test_figures_that_need_no_judge_have_a_column_where_a_result_has_them(board: Path) -> None:
@@ -724,3 +739,11 @@ def test_a_search_looks_for_ten_words_at_most(asked: Any) -> None:
     asked._texts = {name: Text() for name in asked._texts}
     assert len(asked.find(None, None, "a " * 100_000)) == len(asked.rows)
     assert len(looked) == 10 * len(asked.rows)
+
+
+def test_the_axis_of_one_score_does_not_begin_below_zero(board: Path) -> None:
+    zero = charts.Series("m", "video", "m", "", {"Avg.": 0.0}, {})
+    apart = replace(zero, scores={"Avg.": 40.0}, intervals={"Avg.": (30.0, 50.0)})
+    assert charts.by_type([zero], EASG, ("Avg.",)).layout.xaxis.range == (-0.5, 9.5)
+    assert charts.by_type([replace(zero, scores={"Avg.": 56.5})], EASG, ("Avg.",)).layout.xaxis.range == (51.5, 61.5)
+    assert charts.by_type([zero, apart], EASG, ("Avg.",)).layout.xaxis.range is None

@@ -3,10 +3,13 @@ markup."""
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -73,9 +76,78 @@ def test_the_numbers_of_the_page_are_those_of_the_file_to_the_last_digit(judged:
 
 def test_the_page_needs_nothing_beside_it(judged: Callable[..., Path]) -> None:
     text, _ = page([judged()])
-    assert not Page(text).tags & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
+    assert not Page(text).tags & {"link", "img", "iframe", "object", "embed", "base", "form"}
+    assert "src" not in Page(text).attributes and "onclick" not in Page(text).attributes
     assert "http://" not in text and "https://" not in text and "url(" not in text
     assert "default-src 'none'" in text
+
+
+def scripts(text: str) -> list[str]:
+    """The contents of the page's script elements, as a browser ends them."""
+    return [part.split("</script", 1)[0].partition(">")[2] for part in text.split("<script")[1:]]
+
+
+def test_only_the_pages_own_script_runs(judged: Callable[..., Path]) -> None:
+    text, _ = page([judged("org/evil", say=lambda text: EVIL)])
+    data, script = scripts(text)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text and "unsafe-inline'; img" in text.partition("style-src")[2]
+    assert json.loads(data)["rows"][0]["runs"][0]["said"] == EVIL
+    assert "innerHTML" not in script and "insertAdjacentHTML" not in script and "eval" not in script
+
+
+def test_every_row_is_in_the_page_with_what_came_of_it(judged: Callable[..., Path]) -> None:
+    folder = judged("org/a", say=lambda text: "" if "tyre" in text else "a cup")
+    lines = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+    failed, cut = [line["id"] for line in lines if line["prediction"]][:2]
+    with (folder / "answers.jsonl").open("a") as file:
+        file.write(json.dumps({"id": failed, "prediction": None, "error": "no file /home/john/x"}) + "\n")
+        file.write(json.dumps({"id": cut, "prediction": "a cup", "error": None, "finished": False}) + "\n")
+    text, rows = page([folder])
+    found = {row["id"]: row for row in json.loads(scripts(text)[0])["rows"]}
+    assert len(found) == len(rows) == 60
+    states = [of["runs"][0]["state"] for of in found.values()]
+    assert states.count("empty") == sum(line["prediction"] == "" for line in lines) > 0
+    assert found[failed]["runs"][0] == {"state": "unanswered", "why": "no file x"}
+    assert "unrated" not in states
+    view = replace(report.View.of(Run(folder), read(folder / "scores.json")), verdicts={})
+    assert {report.state(view, row) for row in rows} == {"unrated", "unanswered"}
+    assert found[cut]["runs"][0]["cut"] is True and found[cut]["runs"][0]["score"] == pytest.approx(4.889)
+    contexts = json.loads(scripts(text)[0])["contexts"]
+    assert all(contexts[found[row["id"]]["context"]] == row["context"] for row in rows)
+
+
+def test_the_distribution_is_the_mean_of_the_judges_probabilities(judged: Callable[..., Path]) -> None:
+    folder = judged(rate=lambda text: {"4": 0.5, "6": 0.25} if '"a cup"' in text or "a cup" in text else {"9": 0.9})
+    view = report.View.of(Run(folder), read(folder / "scores.json"))
+    bars = {bar.name: bar for bar in view.distribution([])}
+    assert list(bars) == [str(n) for n in range(1, 11)]
+    assert bars["4"].share == pytest.approx(2 / 3, abs=1e-5) and bars["6"].share == pytest.approx(1 / 3, abs=1e-5)
+    assert sum(bar.share for bar in bars.values()) == pytest.approx(1)
+    assert sum(bar.truth or 0.0 for bar in bars.values()) == pytest.approx(1)
+    said = {key: replace(v, probabilities=None, score=6.0) for key, v in view.verdicts.items()}
+    assert {b.name: b.share for b in replace(view, verdicts=said).distribution([])}["6"] == 1
+    unread = {key: replace(v, score=None, status="unreadable") for key, v in view.verdicts.items()}
+    assert replace(view, verdicts=unread).distribution([]) == []
+
+
+def test_tokens_seconds_cost_and_repeats_are_in_the_page(judged: Callable[..., Path]) -> None:
+    folder = judged()
+    path = folder / "scores.json"
+    usage = {"rows": 60, "prompt_tokens": 2_000_000, "new_tokens": 1_000_000, "seconds": 30.0}
+    extras = {"repeat_mean": {"all": {"n": 4.0, "mean": 71.5}}, "repeat_se": {"all": {"n": 4.0, "mean": 0.5}}}
+    data = json.loads(path.read_text()) | {"usage": usage}
+    data |= {"extras": data["extras"] | extras, "settings": {"repeats": 4}}
+    path.write_text(json.dumps(data))
+    rows = list(easg_bench.load(Run(folder).config["data"]))
+    view = report.View.of(Run(folder), read(path))
+    found = Page(report.html([view], rows, (0.5, 2.0))).tables["usage-table"][1]
+    assert [float(value) for value in found] == [30.0, 0.5, 3.0, 71.5, 0.5]
+    assert "usage-table" not in report.html([report.View.of(Run(folder), a_whole(view))], rows)
+
+
+def a_whole(view: report.View) -> Result:
+    return view.result.model_copy(update={"usage": None, "settings": {}})
 
 
 def test_differences_are_those_of_the_paired_comparison(judged: Callable[..., Path]) -> None:
@@ -123,7 +195,7 @@ def test_the_lowest_answers_come_with_question_truth_narrations_and_reason(judge
     assert "The 20 lowest" in text
 
 
-def test_unreadable_replies_are_shown_and_are_in_no_histogram(judged: Callable[..., Path]) -> None:
+def test_unreadable_replies_are_shown_and_are_in_no_distribution(judged: Callable[..., Path]) -> None:
     folder = judged()
     lines = [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()]
     first = next(v for v in lines if v["of"] == "answer")
@@ -132,7 +204,9 @@ def test_unreadable_replies_are_shown_and_are_in_no_histogram(judged: Callable[.
     text, rows = page([folder])
     view = report.View.of(Run(folder), read(folder / "scores.json"))
     assert "I would rather not say" in text
-    assert sum(view.histogram().values()) == len(rows) - 1
+    assert first["id"] in {row["id"] for row in view.unreadable(rows)}
+    shares = replace(view, verdicts={first["id"]: view.verdicts[first["id"]]})
+    assert shares.distribution(rows) == []
 
 
 def results() -> list[Result]:

@@ -258,3 +258,13 @@ def check_scorer(
     if explain and not isinstance(scorer, Judge):
         raise UserError(f"--explain is for judges; {track.title} has none")
     return judge
+
+
+def check_scorers(
+    track: Track, judges: Sequence[str], how: ScorerOptions, explain: int = 0, match: str | None = None
+) -> list[str | None]:
+    """`check_scorer` of each judge of a panel, and of nobody where none is named."""
+    if twice := sorted({judge for judge in judges if judges.count(judge) > 1}):
+        raise UserError(f"--judge {twice[0]}: is given more than once")
+    named: list[str | None] = [*judges]
+    return [check_scorer(track, judge, how, explain, match) for judge in named or [None]]

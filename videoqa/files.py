@@ -52,11 +52,8 @@ class Lines:
                 raise UserError(f"{self.path}, line {number}: not a JSON object: {line[:60].decode(errors='replace')}")
             if missing := [key for key in self.keys if key not in record]:
                 raise UserError(f"{self.path}, line {number}: a record needs {', '.join(missing)}")
-            for key, kind in self.kinds.items():
-                value = record.get(key)
-                fits = isinstance(value, kind) and not isinstance(value, bool) and reckonable(value)
-                if key in record and not fits:
-                    raise UserError(f"{self.path}, line {number}: {key} cannot be {value!r}"[:300])
+            if (name := unfit(record, self.kinds)) is not None:
+                raise UserError(f"{self.path}, line {number}: {name} cannot be {record[name]!r}"[:300])
             records.append(record)
         return records
 
@@ -81,6 +78,16 @@ class Lines:
             except OSError as error:
                 file.truncate(end)
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+
+def unfit(record: Mapping[str, Any], kinds: Mapping[str, Any]) -> str | None:
+    """The first key whose value is not of its kind, or a number that cannot be reckoned with; None where all fit."""
+    for key, kind in kinds.items():
+        value = record.get(key)
+        fits = isinstance(value, kind) and not isinstance(value, bool) and reckonable(value)
+        if key in record and not fits:
+            return key
+    return None
 
 
 def reckonable(value: Any) -> bool:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from videoqa.characters import first_unseen
 from videoqa.errors import UserError
 from videoqa.files import whole, write_json
+from videoqa.plain_file import SUFFIXES, read_plain
 from videoqa.reply import Verdict
 from videoqa.rows import Row, questions, revision
 from videoqa.runs import Run, RunMismatch, result
@@ -26,7 +28,8 @@ class Answered:
     id: str
     prediction: str
     verdict: Verdict | None = None
-    scorer: Mapping[str, Any] = field(default_factory=dict)  # who gave the verdict (videoqa.reply.Scorer.describe)
+    scorer: Mapping[str, Any] = field(default_factory=dict)  # who gave the verdict (videoqa.scorer.Scorer.describe)
+    more: Mapping[str, Any] = field(default_factory=dict)  # further fields of its answer line
 
 
 Reader = Callable[[Path, Sequence[Row]], list[Answered]]
@@ -36,17 +39,39 @@ def _of(read: Callable[[Path, Sequence[Row]], list[tuple[str, str]]]) -> Reader:
     return lambda path, rows: [Answered(name, prediction) for name, prediction in read(path, rows)]
 
 
+def _plain(path: Path, rows: Sequence[Row]) -> list[Answered]:
+    lines = read_plain(path, {row["id"]: None for row in rows})
+    return [Answered(line.pop("id"), line.pop("prediction"), more=line) for line in lines]
+
+
 def readers(track: Track) -> dict[str, Reader]:
-    """What `import-answers --from` takes: the forms of the track, and those of the programs that run it."""
+    """What `import-answers --from` takes: a plain table, the forms of the track, and those of the programs that run
+    it."""
     from videoqa.hosts import logs
 
-    return {**track.importers, "lmms-eval": _of(logs.lmms_answers), "lighteval": _of(logs.details_answers)}
+    hosts = {"lmms-eval": _of(logs.lmms_answers), "lighteval": _of(logs.details_answers)}
+    return {"plain": _plain, **track.importers, **hosts}
+
+
+def form_of(path: Path) -> str:
+    """The form that a file has by its name, where none is said: a plain table, or else the public script's."""
+    return "plain" if path.suffix in SUFFIXES else "script"
 
 
 def import_run(
-    path: Path, form: str, rows: Sequence[Row], out: Path, data: str, config: str, track: Track
+    path: Path,
+    form: str,
+    rows: Sequence[Row],
+    out: Path,
+    data: str,
+    config: str,
+    track: Track,
+    model: str | None = None,
+    prompt: str | None = None,
 ) -> list[Answered]:
     """Make the run folder `out` of the answers in `path`; `rows` are those of `data` and `config`. Whole or not at all.
+    `model` is what results call it (None: the file's name), `prompt` one of the track's ways of asking (None: it is not
+    known how the questions were asked).
 
     Where the file has verdicts of its own, they become the run's first result, under the published constants of the
     judge that the answers name.
@@ -54,13 +79,19 @@ def import_run(
     out = out.resolve()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunMismatch(f"{out} is there already: give another --out")
+    if prompt is not None:
+        track.asked(prompt)
+    if not (model or path.stem).strip() or len(model or "") > 200 or first_unseen(model or "") is not None:
+        raise UserError(f"--model {model!r}: a name of 1 to 200 visible characters is expected")
     answered = readers(track)[form](path, rows)
     if not answered:
         raise UserError(f"{path}: holds no answers")
     with whole(out) as fresh:
-        run = Run(fresh, {**_settings(path, form, rows, data, config), "track": track.name})
+        asked = {"model": model or path.stem, "prompt": prompt or "imported", "track": track.name}
+        run = Run(fresh, {**_settings(path, form, rows, data, config), **asked})
         for one in answered:
-            run.answers_file.append({"id": one.id, "prediction": one.prediction, "error": None, "finished": True})
+            line = {"id": one.id, "prediction": one.prediction, "error": None, "finished": True}
+            run.answers_file.append({**line, **{k: v for k, v in one.more.items() if k != "row"}})
             if one.verdict is not None:
                 key = one.scorer["key"]
                 run.verdicts_file.append({"id": one.id, "of": "answer", "judge": key, **line_of(one.verdict)})
@@ -77,9 +108,7 @@ def _settings(path: Path, form: str, rows: Sequence[Row], data: str, config: str
         "limit": None,
         "revision": revision(rows),
         "rows": questions(rows),
-        "model": path.stem,
         "model_settings": {},
-        "prompt": "imported",
         "imported": {"file": path.name, "form": form, "sha256": _sha256(path)},
     }
 

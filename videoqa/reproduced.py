@@ -42,7 +42,7 @@ def prompt_of(run: Run, identifier: str, videos: Videos | None = None) -> Conver
     row = next((row for row in rows_of(run) if row["id"] == identifier), None)
     if row is None:
         raise UserError(f"{run.folder} asks no question {identifier!r}")
-    if run.config["prompt"] not in run.track.ways:
+    if "imported" in run.config or run.config["prompt"] not in run.track.ways:
         raise UserError(f"{run.folder}: its answers are imported, nobody here asked for them")
     way = run.track.asked(run.config["prompt"])
     line = run.answers().get(identifier, {})

@@ -191,8 +191,9 @@ def judge_rows(
     store: VerdictStore | None,
     again: bool = False,
 ) -> Iterator[tuple[str, Verdict]]:
-    """Rate the answers and, where the scorer wants it, the ground truths that the run has no verdict on yet. Errors of
-    the judge are tried again, with `again` also replies that could not be read."""
+    """Rate the answers and, where the scorer wants it, the ground truths that the run has no verdict on yet: those of
+    the types that have an answer. Errors of the judge are tried again, with `again` also replies that could not be
+    read."""
     settled = (
         ("ok", "empty_prediction", "skipped")
         if again
@@ -202,10 +203,11 @@ def judge_rows(
     verdicts = [line for line in run.verdicts_file.read() if line["judge"] == scorer.key]
     skipped = {name for name, line in run.answers().items() if line.get("skipped")}
     sides: tuple[Of, ...] = ("answer", "truth") if scorer.needs_truth else ("answer",)
+    answered = {row["type"] for row in rows if row["id"] in predictions}
     for of in sides:
         known = {line["id"]: (line["status"], line.get("rated")) for line in verdicts if line["of"] == of}
         for row in rows:
-            if of == "answer" and row["id"] not in predictions:
+            if row["id"] not in predictions if of == "answer" else row["type"] not in answered:
                 continue
             text = predictions[row["id"]] if of == "answer" else row["answer"]
             status, rated = known.get(row["id"], ("judge_error", None))

@@ -88,8 +88,8 @@ def about(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def remarks(result: Result) -> list[str]:
-    """What is to be said of a result beside its table."""
+def remarks(result: Result, took: bool = True) -> list[str]:
+    """What is to be said of a result beside its table; with `took` also its repeats and what it took."""
     of_track, said = track(result.track), []
     if result.unanswered and of_track.measure.every_row:
         said.append(f"{result.unanswered} rows have no answer and count as wrong")
@@ -108,8 +108,8 @@ def remarks(result: Result) -> list[str]:
             f"{result.skipped} rows were not asked, since their question was lost already: nothing is known of the "
             "consistency, nor by shift and position"
         )
-    said += repeats.said(result.extras)
-    if result.usage is not None:
+    said += repeats.said(result.extras) if took else []
+    if result.usage is not None and took:
         said.append(usage.said(result.usage.model_dump()))
     return said + (of_track.lines(result.extras) if of_track.lines else [])
 
@@ -269,11 +269,11 @@ def markdown(results: Sequence[Result]) -> str:
         lines = [["Model", "Kind", *columns, "Scored"], ["---", "---", *("---:" for _ in (*columns, "Scored"))]]
         for label, result in zip(labels(of_group), of_group, strict=True):
             cells = [f"{_number(c)} {_interval(c)}".strip() for c in map(result.column, columns)]
-            cells[-1] = _markdown(f"{_marked(result)} {_interval(result.avg)}".strip())
-            lines.append([_markdown(label), result.kind, *cells, result.coverage])
+            cells[-1] = escaped(f"{_marked(result)} {_interval(result.avg)}".strip())
+            lines.append([escaped(label), result.kind, *cells, result.coverage])
         text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
         below = [f"{of_track.measure.title} with 95% interval.", *about(of_group), *notes(of_group)]
-        tables.append(text + "".join(f"\n{_markdown(without_folders(line))}\n" for line in below))
+        tables.append(text + "".join(f"\n{escaped(without_folders(line))}\n" for line in below))
     return "\n".join([*tables, *_several(results)])
 
 
@@ -368,7 +368,8 @@ def _count(summary: Summary | None, key: str) -> str:
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _markdown(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text in Markdown that is no markup."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>|#!~" else c for c in text)
 
 

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from videoqa.errors import UserError
+
 
 def usage_of(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The sums over answer lines; None where none of them has any (a run from before they were kept, or imported)."""
@@ -26,6 +28,24 @@ def usage_of(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
+def prices_of(text: str) -> tuple[float, float]:
+    """The prices in "0.15,0.6", of a million tokens read and written. Raises UserError."""
+    try:
+        read, written = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"--price {text}: two numbers are needed, as in 0.15,0.6") from None
+    if not (0 <= read < math.inf and 0 <= written < math.inf):
+        raise UserError(f"--price {text}: prices are at least 0")
+    return read, written
+
+
+def cost(usage: Mapping[str, Any], prices: tuple[float, float]) -> float | None:
+    """What the tokens cost; None where they are not known."""
+    if not usage["prompt_tokens"]:
+        return None
+    return (usage["prompt_tokens"] * prices[0] + usage["new_tokens"] * prices[1]) / 1e6
+
+
 def said(usage: Mapping[str, Any], prices: tuple[float, float] | None = None) -> str:
     """In words, for people; `prices` are those of a million tokens read and written."""
     rows, read, written = usage["rows"], usage["prompt_tokens"], usage["new_tokens"]
@@ -33,6 +53,7 @@ def said(usage: Mapping[str, Any], prices: tuple[float, float] | None = None) ->
     text = f"{rows:,} answers: {tokens}, {usage['seconds']:,.1f} s ({usage['seconds'] / rows:.2f} s each)"
     if prices is None:
         return text
-    if not read:
+    money = cost(usage, prices)
+    if money is None:
         return f"{text}; no tokens, no price"
-    return f"{text}; {(read * prices[0] + written * prices[1]) / 1e6:,.4f} at {prices[0]:g} and {prices[1]:g} a million"
+    return f"{text}; {money:,.4f} at {prices[0]:g} and {prices[1]:g} a million"

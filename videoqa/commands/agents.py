@@ -16,8 +16,9 @@ from videoqa import frames as framing
 from videoqa.asked import Asked, about, check_scorer, experts_of
 from videoqa.benchmark import ScorerOptions
 from videoqa.commands import options as o
-from videoqa.commands.ask import answer_run, rate_run
+from videoqa.commands.ask import answer_run
 from videoqa.commands.results import console, report
+from videoqa.commands.scoring import rate_run
 from videoqa.errors import UserError
 from videoqa.rating import calibration, scored
 from videoqa.runs import Run, opened_data, rows_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,30 +12,24 @@ import typer
 from videoqa import engines
 from videoqa import frames as framing
 from videoqa.answering import answer_rows
-from videoqa.asked import Asked, about, check_scorer, experts_of, order_of
+from videoqa.asked import Asked, about, check_scorers, experts_of, order_of
 from videoqa.asking import VIDEO_ERROR
 from videoqa.benchmark import ScorerOptions, Track
 from videoqa.commands import options as o
 from videoqa.commands.results import report
+from videoqa.commands.scoring import check_engines, finish, rate_all, score_run
 from videoqa.engines import Engine
 from videoqa.engines.settings import Settings, set_to
 from videoqa.errors import UserError
-from videoqa.files import read_yaml, short_hash, write_json
-from videoqa.judge import MIN_MASS, Judge
+from videoqa.files import read_yaml
+from videoqa.hosts.trackers import check_tracker
 from videoqa.progress import bar as tqdm
-from videoqa.rating import item_of
 from videoqa.rows import Row
 from videoqa.runs import (
-    NOT_ASKED,
     Run,
-    judge_rows,
     merge_runs,
     opened_data,
-    result,
-    rows_of,
 )
-from videoqa.scorer import Scorer
-from videoqa.store import VerdictStore, default_store, line_of
 
 app = typer.Typer()
 
@@ -44,7 +37,7 @@ app = typer.Typer()
 @app.command(epilog=o.SPEC_HELP)
 def run(
     model: o.Model,
-    judge: o.JudgeOrNone = None,
+    judge: o.Judges = None,
     match: o.Match = None,
     benchmark: o.Benchmark = None,
     data: o.Data = None,
@@ -83,17 +76,18 @@ def run(
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
+    log: o.Log = None,
     config_file: o.ConfigFile = None,
 ) -> None:
     """Answer, score and report in one go. A run that was stopped goes on where it stopped."""
     track, place = opened_data(benchmark, data)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    judge = check_scorer(track, judge, how, explain, match)
+    judges = check_scorers(track, judge or [], how, explain, match)
+    check_tracker(log)
     set_ = _settings(temperature, top_p, seed, system, stop, repeats)
     more = _model_options(model_args, thinking, chat_template, revision)
     engines.check_engine(model, more)
-    if judge is not None:
-        engines.check_engine(judge)
+    check_engines(judges)
     order = order_of(circular, shuffle)
     which = about(track, place, config, limit, order, captions, stop_early, repeats)
     experts = experts_of(track, prompt, expert, without)
@@ -103,6 +97,7 @@ def run(
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
+<<<<<<< HEAD
         failed = answer_run(engine, rows, opened, asked, device)
         if judge != model or more or set_.told:
             engine = None  # a GPU may not hold both models
@@ -112,6 +107,14 @@ def run(
     doubtful = _warn_of_doubts(opened, scorer)
     report([out])
     _finish(failed, out, doubtful)
+=======
+        failed = answer_run(engine, rows, opened, asked)
+        ready = [engine] if judges[0] == model and not more and not set_.told else []
+        engine = None
+        unrated, doubtful = rate_all(judges, how, ready, local, rows, opened, store, explain, again)
+    report([out], log=log)
+    finish(failed + unrated, out, doubtful)
+>>>>>>> users
 
 
 @app.command(epilog=o.SPEC_HELP)
@@ -162,13 +165,17 @@ def answer(
     engine = set_to(engines.open_engine(model, **local, options=more), set_)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
+<<<<<<< HEAD
         _finish(answer_run(engine, rows, opened, asked, device), out)
+=======
+        finish(answer_run(engine, rows, opened, asked), out)
+>>>>>>> users
 
 
 @app.command(epilog=o.SPEC_HELP)
 def judge(
     run_folder: o.RunFolder,
-    judge: o.JudgeOrNone = None,
+    judge: o.Judges = None,
     match: o.Match = None,
     rubric: o.RubricName = "ours",
     mode: o.ModeOption = None,
@@ -180,19 +187,18 @@ def judge(
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
+    log: o.Log = None,
     config_file: o.ConfigFile = None,
 ) -> None:
     """Rate the answers of a run, and the ground truth for the calibration. Several judges' results stand side by
-    side."""
+    side, with their mean and agreement."""
     opened = Run(run_folder)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    judge = check_scorer(opened.track, judge, how, explain, match)
-    if judge is not None:
-        engines.check_engine(judge)
-    rows_of(opened)  # the data are there, and as they were
+    judges = check_scorers(opened.track, judge or [], how, explain, match)
+    check_tracker(log)
+    check_engines(judges)
     local: dict[str, Any] = {"dtype": dtype, "device": device, "batch_size": batch_size}
-    engine = engines.open_engine(judge, **local) if judge is not None else None
-    score_run(opened, opened.track.scorer(engine, how), store, explain, again)
+    score_run(opened, judges, how, local, store, explain, again, log)
 
 
 @app.command()
@@ -285,101 +291,3 @@ def answer_run(
     if unseen := sum(line["error"].startswith(VIDEO_ERROR) for line in failed):
         print(f"{unseen} of {len(rows)} rows have no video that can be read (video_error)", file=sys.stderr)
     return len(failed)
-
-
-def score_run(run: Run, scorer: Scorer, store: Path | None, explain: int, again: bool = False) -> None:
-    """Score a run that is answered, report it, and end with exit code 3 where rows failed or have no answer."""
-    rows = rows_of(run)
-    with run.alone():
-        failed = rate_run(scorer, rows, run, store, explain, again)
-    doubtful = _warn_of_doubts(run, scorer)
-    report([run.folder])
-    _finish(failed, run.folder, doubtful)
-    answers = run.answers()
-    if any(answers.get(row["id"], NOT_ASKED)["error"] is not None for row in rows):
-        raise typer.Exit(3)
-
-
-def rate_run(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, explain: int, again: bool) -> int:
-    """Rate what has no verdict yet and write the result; the number of rows that failed."""
-    judge = scorer if isinstance(scorer, Judge) else None
-    if explain and judge is None:
-        raise UserError(f"--explain is for judges; {run.track.title} has none")
-    if explain and judge is not None and judge.mode != "paper":
-        list(judge.explain([], []))  # an engine that cannot is said now, not after the rating
-    predictions = {k: line["prediction"] for k, line in run.answers().items() if line["error"] is None}
-    if missing := sum(row["id"] not in predictions for row in rows):
-        print(f"{missing} of {len(rows)} rows have no answer and are not rated ({run.folder})", file=sys.stderr)
-    kept = VerdictStore(store or default_store(), judge.key) if judge else None
-    known = [v for of in ("answer", "truth") for v in run.verdicts(scorer.key, of).values()]
-    total = len(predictions) + (len(rows) if scorer.needs_truth else 0)
-    failed = []
-    with tqdm(total=total, initial=sum(v.status != "judge_error" for v in known), desc="verdicts", unit="row") as bar:
-        for identifier, verdict in judge_rows(scorer, rows, predictions, run, kept, again):
-            bar.update()
-            if verdict.status == "judge_error":
-                failed.append((identifier, verdict.raw))
-    for identifier, why in failed[:10]:
-        print(f"no verdict: {identifier}: {why}", file=sys.stderr)
-    write_json(run.scores_path(scorer.key), result(run, rows, scorer.describe()))
-    if explain and judge is not None and judge.engine.can_force:  # else the replies of mode paper hold the reasons
-        _explain(judge, rows, run, explain)
-    return len(failed)
-
-
-def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
-    """Add the judge's reasons for its lowest scores to the verdict lines."""
-    verdicts = run.verdicts(judge.key, "answer")
-    answers = run.answers()
-    rated = [r for r in rows if (v := verdicts.get(r["id"])) and v.status == "ok"]
-    rated = sorted(rated, key=lambda r: (verdicts[r["id"]].score, r["id"]))[:lowest]
-    wanted = [r for r in rated if not verdicts[r["id"]].explanation]
-    if not wanted:
-        return
-    items = [item_of(r, answers[r["id"]]["prediction"]) for r in wanted]
-    given = [verdicts[r["id"]] for r in wanted]
-    for index, text in tqdm(judge.explain(items, given), total=len(items), desc="explanations", unit="row"):
-        digest = short_hash(items[index].prediction or "")
-        line = {"id": wanted[index]["id"], "of": "answer", "judge": judge.key, "rated": digest}
-        run.verdicts_file.append(line | line_of(replace(given[index], explanation=text)))
-
-
-WARN, REFUSE = 0.05, 0.5  # shares of the answers: above the first it is said, above the second it is exit code 3
-
-
-def _warn_of_doubts(run: Run, scorer: Scorer) -> bool:
-    """Say above the table what makes its numbers doubtful; whether it is so much that the run has failed."""
-    verdicts = run.verdicts(scorer.key, "answer")
-    answers = [line for line in run.answers().values() if line["error"] is None]
-    unread = {name: v for name, v in verdicts.items() if v.status in ("unreadable", "out_of_range", "truncated")}
-    low = [v for v in verdicts.values() if v.mass is not None and v.mass < MIN_MASS]
-    empty = [v for v in verdicts.values() if v.status == "empty_prediction"]
-    cut = [line for line in answers if line.get("finished") is False]
-    doubts = (  # what, how many, of how many, whether so many can make the run fail
-        (
-            f"{'replies of the judge' if isinstance(scorer, Judge) else 'answers'} could not be read",
-            unread,
-            verdicts,
-            True,
-        ),
-        (f"answers have a mass below {MIN_MASS:g} on the allowed scores", low, verdicts, True),
-        ("answers are empty", empty, verdicts, True),
-        ("answers were cut at the longest length (--max-new-tokens)", cut, answers, False),
-    )
-    fatal = False
-    for what, part, whole, counts in doubts:
-        if len(part) > WARN * len(whole):
-            print(f"WARNING: {len(part)} of {len(whole)} {what}", file=sys.stderr)
-            fatal |= counts and len(part) > REFUSE * len(whole)
-    for name, verdict in sorted(unread.items())[: 3 if len(unread) > WARN * len(verdicts) else 0]:
-        print(f"  {name}: {verdict.status}: {' '.join(verdict.raw.split())[:160]!r}", file=sys.stderr)
-    return fatal
-
-
-def _finish(failed: int, out: Path, doubtful: bool = False) -> None:
-    if failed:
-        print(f"{failed} rows failed; the same command asks only for them again ({out})", file=sys.stderr)
-    if doubtful:
-        print(f"these numbers are not to be trusted, see the warnings above ({out})", file=sys.stderr)
-    if failed or doubtful:
-        raise typer.Exit(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +15,10 @@ from videoqa.commands import options as o
 from videoqa.errors import UserError
 from videoqa.files import write_text
 from videoqa.frames import Policy
-from videoqa.imported import import_run, readers
+from videoqa.imported import form_of, import_run, readers
 from videoqa.reproduced import prompt_of
 from videoqa.runs import Run, load_rows, opened_data, whole_clips
-from videoqa.usage import said, usage_of
+from videoqa.usage import prices_of, said, usage_of
 
 app = typer.Typer()
 _FORMS = dict.fromkeys(form for track in tracks().values() for form in readers(track))
@@ -75,45 +74,47 @@ def prompt(
 @app.command()
 def usage(
     run_folder: o.RunFolder,
-    price: Annotated[
-        str | None, typer.Option(metavar="READ,WRITTEN", help="Prices of a million tokens read and written: 0.15,0.6")
-    ] = None,
+    price: o.Price = None,
 ) -> None:
     """Print what the answers of a run cost: tokens, seconds and, by your prices, money."""
     run = Run(run_folder)
     summed = usage_of(line for line in run.answers().values() if line["error"] is None)
     if summed is None:
         raise UserError(f"{run_folder}: its answers tell neither tokens nor time (imported, or an older version's)")
-    print(said(summed, None if price is None else _prices(price)))
-
-
-def _prices(text: str) -> tuple[float, float]:
-    try:
-        read, written = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UserError(f"--price {text}: two numbers are needed, as in 0.15,0.6") from None
-    if not (0 <= read < math.inf and 0 <= written < math.inf):
-        raise UserError(f"--price {text}: prices are at least 0")
-    return read, written
+    print(said(summed, None if price is None else prices_of(price)))
 
 
 @app.command("import-answers")
 def import_answers(
-    file: Annotated[Path, typer.Argument(help="A file with answers, for instance of the public judge script.")],
+    file: Annotated[
+        Path, typer.Argument(help="Answers: CSV or JSON Lines with id and prediction, or what another program wrote.")
+    ],
     benchmark: o.Benchmark = None,
     data: o.Data = None,
     config: o.Config = None,
     out: o.Out = Path("runs/run"),
-    form: Annotated[str, typer.Option("--from", help=f"What wrote the file: {', '.join(_FORMS)}.")] = "script",
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help=f"What wrote the file: {', '.join(_FORMS)} (default: plain for .csv, .tsv, .jsonl, else script).",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="What results call the model (default: the file's name).")] = None,
+    prompt: Annotated[str | None, typer.Option(help="How it was asked, as --prompt of run (default: unknown).")] = None,
 ) -> None:
     """Make a run of answers that something else wrote; its scores come along if it has them."""
     track, place = opened_data(benchmark, data)
+    form = form or form_of(file)
     if form not in readers(track):
         raise UserError(f"--from {form}: allowed are {', '.join(readers(track))}")
     rows = load_rows(track, place, config)
-    answered = import_run(file, form, rows, out, place, config or track.configs[0], track)
+    answered = import_run(file, form, rows, out, place, config or track.configs[0], track, model, prompt)
     judged = sum(one.verdict is not None for one in answered)
     print(f"{out}: {len(answered)} of {len(rows)} questions answered, {judged} judged")
+    if empty := [one for one in answered if not one.prediction.strip()]:
+        row = f", row {empty[0].more['row']}" if "row" in empty[0].more else ""
+        print(f"{file}{row}: no words in the answer to {empty[0].id}; {len(empty)} in all, counted as empty answers")
 
 
 _videos = typer.Typer(no_args_is_help=True, help="The videos that the questions are about.")

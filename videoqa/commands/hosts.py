@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from videoqa import engines
-from videoqa.asked import check_scorer
+from videoqa.asked import check_scorers
 from videoqa.benchmark import ScorerOptions
 from videoqa.commands import options as o
-from videoqa.commands.ask import score_run
+from videoqa.commands.scoring import check_engines, score_run
 from videoqa.errors import UserError
 from videoqa.hosts import logs
 
@@ -23,7 +22,7 @@ def rejudge(
     details: Annotated[
         list[Path], typer.Argument(metavar="DETAILS.parquet...", help="The details that lighteval saved of a run.")
     ],
-    judge: o.JudgeSpec,
+    judge: o.Panel,
     out: Annotated[Path, typer.Option(help="The run folder that keeps both judges' verdicts.")],
     rubric: o.RubricName = "ours",
     mode: o.ModeOption = None,
@@ -36,14 +35,14 @@ def rejudge(
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
 ) -> None:
-    """Judge a finished lighteval run again with another judge; the model under test is not loaded. The first judge's
-    result is kept beside the new one."""
-    engines.check_engine(judge)
+    """Judge a finished lighteval run again with another judge, or several; the model under test is not loaded. The
+    first judge's result is kept beside the new one."""
+    check_engines(judge)
     opened = logs.import_details(details, out)
     how = ScorerOptions(rubric, mode, sampling, reading)
-    check_scorer(opened.track, judge, how, explain)
-    engine = engines.open_engine(judge, dtype=dtype, device=device, batch_size=batch_size)
-    score_run(opened, opened.track.scorer(engine, how), store, explain, again)
+    judges = check_scorers(opened.track, judge, how, explain)
+    local = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    score_run(opened, judges, how, local, store, explain, again)
 
 
 @app.command(

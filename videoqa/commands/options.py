@@ -81,7 +81,9 @@ def from_file(context: typer.Context, path: Path | None) -> None:
         names = ", ".join(sorted(set(known) - {"help", "config-file"}))
         raise UserError(f"{path}: no option {unknown[0]!r}; there are {names}")
     off = {option.lstrip("-") for p in context.command.params for option in p.secondary_opts}
+    several = {p.name for p in context.command.params if getattr(p, "multiple", False)}
     values = {known[key]: (not value if key in off else value) for key, value in given.items()}
+    values = {name: [v] if name in several and isinstance(v, str) else v for name, v in values.items()}
     context.default_map = {**(context.default_map or {}), **values}
 
 
@@ -181,6 +183,17 @@ MaxTokens = Annotated[
 ]
 JudgeSpec = Annotated[str, typer.Option("--judge", help=f"The judge: {SPEC}.")]
 JudgeOrNone = Annotated[str | None, typer.Option("--judge", help=f"The judge, where answers are rated by one: {SPEC}.")]
+Judges = Annotated[
+    list[str] | None,
+    typer.Option("--judge", help=f"The judge, where answers are rated by one: {SPEC}. Again for a panel of judges."),
+]
+Panel = Annotated[list[str], typer.Option("--judge", help=f"The judge: {SPEC}. Again for a panel of judges.")]
+Price = Annotated[
+    str | None, typer.Option(metavar="READ,WRITTEN", help="Prices of a million tokens read and written: 0.15,0.6")
+]
+Log = Annotated[
+    str | None, typer.Option(metavar="TRACKER:PROJECT", help="Log the scores as well: trackio:PROJECT, wandb:PROJECT.")
+]
 RubricName = Annotated[str, typer.Option("--rubric", help="`ours`, `paper` (after `easg-bench fetch`), or a file.")]
 ModeOption = Annotated[
     Mode | None,

@@ -9,15 +9,18 @@ from typing import Annotated, Any, Literal
 import typer
 from huggingface_hub.constants import EVAL_RESULTS_FOLDER
 
-from videoqa import answers_file, comparison, results, tables
+from videoqa import answers_file, comparison, panel, results, tables
 from videoqa import report as reports
 from videoqa import submit as submission
+from videoqa.commands import options as o
 from videoqa.errors import UserError
 from videoqa.files import write_text
 from videoqa.hosts.lighteval.results import read_each
+from videoqa.hosts.trackers import check_tracker, log_results
 from videoqa.rating import calibration, scored
 from videoqa.runs import Run, RunMismatch, rows_of
 from videoqa.steps import read_steps
+from videoqa.usage import prices_of
 
 app = typer.Typer()
 
@@ -30,20 +33,45 @@ def report(
         Literal["table", "markdown", "latex", "csv"],
         typer.Option("--format", help="latex: as papers print it (booktabs)."),
     ] = "table",
+    price: o.Price = None,
+    log: o.Log = None,
 ) -> None:
     """Print the scores of runs beside the paper's, or write a report of them."""
+    check_tracker(log)
+    prices = None if price is None else prices_of(price)
+    if prices is not None and html is None:
+        raise UserError("--price is for --html; `easg-bench usage RUN --price ...` prints the costs")
     read = [(path, one) for folder in runs for path in results.files(folder) for one in read_each(path)]
     if html is not None:
         opened = {path: Run(path.parent) for path, _ in read}
         views = [reports.View.of(opened[path], one) for path, one in read]
         rows = {row["id"]: row for run in opened.values() for row in rows_of(run)}
-        write_text(html, reports.html(views, list(rows.values())))
-        print(html)
+        write_text(html, reports.html(views, list(rows.values()), prices))
+        print(f"{html}: {len(rows):,} rows, {html.stat().st_size / 1e6:.1f} MB")
     elif form != "table":
         formats = {"markdown": tables.markdown, "latex": tables.latex, "csv": tables.to_csv}
         print(formats[form]([one for _, one in read]), end="")
+        for one in _panels(read) if form == "markdown" else ():
+            print(f"\n{panel.markdown(one)}", end="")
     else:
         _print_tables(read)
+    if log is not None:
+        log_results(log, [one for _, one in read])
+
+
+def _panels(read: list[tuple[Path, results.Result]]) -> list[panel.Panel]:
+    """The panels of runs that several judges have rated; their answers are read only then."""
+    judged = [(path, one) for path, one in read if one.judge is not None and (path.parent / "config.json").is_file()]
+    folders = [path.parent for path, _ in judged]
+    made = []
+    for folder in dict.fromkeys(folder for folder in folders if folders.count(folder) > 1):
+        run = Run(folder)
+        views = [reports.View.of(run, one) for path, one in judged if path.parent == folder]
+        try:
+            made += reports.panels(views, rows_of(run))
+        except (UserError, OSError) as error:
+            print(f"no panel of {folder}: {error}", file=sys.stderr)
+    return made
 
 
 def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
@@ -70,6 +98,9 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
         console().print(extras)
     if len(tables.grouped(every)) > 1:
         print("These are several judges or data sets: their scores cannot be compared.")
+    for of_run in _panels(read):
+        console().print(panel.table(of_run, console().width))
+        print("\n".join(f"  {line}" for line in of_run.lines))
 
 
 @app.command()

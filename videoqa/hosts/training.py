@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from videoqa.benchmark import track
 from videoqa.evaluation import Evaluation, evaluate
+from videoqa.hosts.trackers import flat
 
 if TYPE_CHECKING:
     from transformers import Trainer, TrainerCallback
@@ -43,9 +43,5 @@ def log_scores(trainer: Trainer, **asked: Any) -> TrainerCallback:
 
 
 def figures(evaluation: Evaluation) -> dict[str, float]:
-    """An evaluation as flat numbers with the benchmark's prefix; what cannot be computed is left out."""
-    result = evaluation.result
-    prefix = track(result.track).prefix
-    low, high = evaluation.interval or (None, None)
-    found = {"score": evaluation.score, "low": low, "high": high, "failed": evaluation.failed, **evaluation.by_type}
-    return {f"eval_{prefix}_{name}": float(value) for name, value in found.items() if value is not None}
+    """An evaluation as flat numbers, named as Trainer names its own."""
+    return {f"eval_{name}": value for name, value in flat(evaluation.result).items()}
