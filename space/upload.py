@@ -68,11 +68,7 @@ def _answers(result: Result, answers: Path, verdicts: Path, rows: Mapping[str, M
     for where, line in _records(verdicts, rows):
         try:
             if line["judge"] == result.scorer:
-<<<<<<< HEAD
-                verdict = verdict_of(line, f"question {line['id']!r}")
-=======
                 verdict = verdict_of(line, where)
->>>>>>> users
                 if verdict.score is not None and not math.isfinite(verdict.score):
                     raise ValueError(f"the score of {line['id']!r} is {verdict.score}")
                 given[line["of"]][line["id"]] = verdict

@@ -97,24 +97,12 @@ def run(
     assert engine is not None
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-<<<<<<< HEAD
         failed = answer_run(engine, rows, opened, asked, device)
-        if judge != model or more or set_.told:
-            engine = None  # a GPU may not hold both models
-            engine = engines.open_engine(judge, **local) if judge is not None else None
-        scorer = track.scorer(engine, how)
-        failed += rate_run(scorer, rows, opened, store, explain, again)
-    doubtful = _warn_of_doubts(opened, scorer)
-    report([out])
-    _finish(failed, out, doubtful)
-=======
-        failed = answer_run(engine, rows, opened, asked)
         ready = [engine] if judges[0] == model and not more and not set_.told else []
         engine = None
         unrated, doubtful = rate_all(judges, how, ready, local, rows, opened, store, explain, again)
     report([out], log=log)
     finish(failed + unrated, out, doubtful)
->>>>>>> users
 
 
 @app.command(epilog=o.SPEC_HELP)
@@ -165,11 +153,7 @@ def answer(
     engine = set_to(engines.open_engine(model, **local, options=more), set_)
     rows, opened = asked.begin(engine, out)
     with opened.alone():
-<<<<<<< HEAD
-        _finish(answer_run(engine, rows, opened, asked, device), out)
-=======
-        finish(answer_run(engine, rows, opened, asked), out)
->>>>>>> users
+        finish(answer_run(engine, rows, opened, asked, device), out)
 
 
 @app.command(epilog=o.SPEC_HELP)
