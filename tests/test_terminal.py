@@ -53,7 +53,7 @@ def test_nothing_of_the_builders_help_is_cut_off() -> None:
 @pytest.mark.parametrize("kind", o.ENGINE_OPTIONS)
 def test_every_option_of_an_engine_is_in_the_help_and_no_other(kind: str) -> None:
     told = {name for names in o.ENGINE_OPTIONS[kind][1] for name in names.split(", ")}
-    places = {"model", "api_key"} | ({"base_url"} if kind == "server" else set())
+    places = {"model", "api_key", "copies", "options", "local"} | ({"base_url"} if kind == "server" else set())
     assert told == set(inspect.signature(_made(kind)).parameters) - places
     done = CliRunner().invoke(command_line(), ["run", "--help"], env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
     assert all(name in done.output for name in told)

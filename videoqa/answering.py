@@ -6,13 +6,16 @@ seeds, there are several.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from videoqa.asking import Answer, Asker
+from videoqa.benchmark import track
 from videoqa.engines import Engine
-from videoqa.engines.settings import seeded
+from videoqa.engines.ray import RayEngine
+from videoqa.engines.settings import SetEngine, Settings, seeded, set_to
 from videoqa.letters import Letters
 from videoqa.rating import item_of
 from videoqa.repeats import passes
@@ -28,8 +31,6 @@ def answer_rows(
     prediction None and its error, and is asked again the next time. `asker`: an agent that was opened (Way.agent)."""
     known = run.answers()
     todo = [row for row in rows if known.get(row["id"], NOT_ASKED)["error"] is not None]
-    way = run.track.asked(run.config["prompt"])
-    ask = asker or way.protocols.get(run.config.get("protocol") or "", way.ask)
     early = bool(run.config.get("stop_early"))
     parts = [(0, part) for part in _by_shift(todo)] if early else sorted(passes(todo).items())
     before = time.monotonic()
@@ -39,10 +40,46 @@ def answer_rows(
         for row in part:
             if row.get("group") in lost:
                 yield _kept(run, {"id": row["id"], "prediction": None, "error": None, "skipped": True})
-        for index, answer in ask(seeded(engine, repeat), asked, run.config["max_new_tokens"], videos):
+        for index, answer in _asked(seeded(engine, repeat), asked, run, videos, asker):
             now = time.monotonic()
             yield _kept(run, {**_answer_line(asked[index], answer), "seconds": round(now - before, 3)})
             before = now
+
+
+def _asked(
+    engine: Engine, rows: Sequence[Row], run: Run, videos: Videos | None, asker: Asker | None
+) -> Iterator[tuple[int, Answer]]:
+    """Each row's index and answer, by the run's way of asking. Where the model is elsewhere and sees videos, the
+    rows go there clip by clip, and the frames are read there."""
+    most = run.config["max_new_tokens"]
+    if asker is not None:
+        return asker(engine, rows, most, videos)
+    how = (run.track.name, run.config["prompt"], run.config.get("protocol"), most, videos)
+    bare, set_ = (engine.engine, engine.set) if isinstance(engine, SetEngine) else (engine, Settings())
+    ask = functools.partial(ask_as, *how, set_)
+    if videos is None or not isinstance(bare, RayEngine):
+        return ask(bare, rows)
+    clips: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        clips.setdefault(row["clip"], []).append(index)
+    return bare.spread(ask, rows, list(clips.values()), lambda error: Answer(None, error))
+
+
+def ask_as(
+    of_track: str,
+    prompt: str,
+    protocol: str | None,
+    max_new_tokens: int,
+    videos: Videos | None,
+    set_: Settings,
+    engine: Engine,
+    rows: Sequence[Row],
+) -> Iterator[tuple[int, Answer]]:
+    """Ask the rows in one of the track's ways. All but the engine is plain data, so that it can be sent to another
+    process."""
+    way = track(of_track).asked(prompt)
+    ask = way.protocols.get(protocol or "", way.ask)
+    return ask(set_to(engine, set_), rows, max_new_tokens, videos)
 
 
 def _kept(run: Run, line: dict[str, Any]) -> dict[str, Any]:

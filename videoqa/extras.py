@@ -23,6 +23,7 @@ NEEDED = {
     "lighteval": ("lighteval", "`easg-bench lighteval`"),
     "vllm": ("vllm", "vllm:ID in --model, --judge or --engine"),
     "litellm": ("litellm", "litellm:ID in --model, --judge or --engine"),
+    "ray": ("ray", "ray:COPIES*MODEL in --model, --judge or --engine"),
 }
 
 

@@ -301,7 +301,7 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     versions = {}
-    for name in ("easg-bench", "datasets", "transformers", "torch", "vllm", "litellm", "scipy"):
+    for name in ("easg-bench", "datasets", "transformers", "torch", "vllm", "ray", "litellm", "scipy"):
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
     return versions

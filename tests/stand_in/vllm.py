@@ -2,7 +2,8 @@
 with them, on a model of one character a token.
 
 It answers "<number of images> <GPUs> <last line of the prompt>", and its next-token probabilities are `NEXT`; behind
-what does not stand there a line ends.
+what does not stand there a line ends. A prompt that ends with "kill -9" or "kill -9 unless FILE" kills the process, the
+latter makes the file first.
 `calls` holds every batch, `arguments` those of each LLM.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -124,6 +127,10 @@ def _output(prompt: dict[str, Any], params: SamplingParams) -> Any:
     text = "".join(map(chr, prompt["prompt_token_ids"]))
     images = len(prompt.get("multi_modal_data", {}).get("image", []))
     asked = text.split("<|im_end|>")[-2].splitlines()[-1]
+    if asked.startswith("kill -9") and not ((once := asked.partition(" unless ")[2]) and Path(once).exists()):
+        if once:
+            Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
     reply = f"{images} {os.environ.get('CUDA_VISIBLE_DEVICES')} {asked}"
     logprobs = None
     if params.logprobs:

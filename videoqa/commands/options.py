@@ -15,7 +15,8 @@ from videoqa.files import read_yaml
 from videoqa.judge import Mode
 
 SPEC = (
-    "a folder or Hub id, vllm:ID, server:NAME@URL (of /v1), openai:ID, hf:ID, litellm:ID; options behind ?, see below"
+    "a folder or Hub id, vllm:ID, server:NAME@URL (of /v1), openai:ID, hf:ID, litellm:ID, ray:COPIES*MODEL; options "
+    "behind ?, see below"
 )
 # what may stand behind the question mark, by kind of engine: (what a spec of the kind looks like, its options)
 ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -66,6 +67,14 @@ ENGINE_OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "api_key_variable": "environment variable of the key; without it the provider's",
             "can_force, concurrency, timeout, tries, wait": "as of a server",
             "extra": "JSON object of further arguments of litellm's completion",
+        },
+    ),
+    "ray": (
+        "ray:COPIES*MODEL (a folder, ID or vllm:ID, with its options)",
+        {
+            "address": "HOST:PORT of the cluster's head; without it RAY_ADDRESS, or this machine",
+            "gpus": "of a copy, as its parallel sizes ask",
+            "cpus": "of a copy, 1",
         },
     ),
 }

@@ -1,9 +1,10 @@
-"""A language model, batch first. Four ways to run one, one interface:
+"""A language model, batch first. Five ways to run one, one interface:
 
     transformers.py  a model folder or Hub id in this process, CPU or GPU
     vllm.py          the same offline through vLLM, for GPUs
     server.py        an OpenAI-compatible endpoint (vllm serve, TGI); services.py knows some by name (OpenAI, the Hub's)
     litellm.py       every other provider, through the library litellm
+    ray.py           one of the first two, in several copies on a Ray cluster
 
 Sorting, batching, prefix reuse, retries and limits live in the engines and nowhere else. Results come as they are
 known, in any order, each with the index of its conversation, so that the caller can put every one on disk at once.
@@ -129,8 +130,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "transformers": ("torch", "transformers"),
     "vllm": ("vllm",),
     "litellm": ("litellm",),
+    "ray": ("ray",),
     **dict.fromkeys(("server", *SERVICES), ()),
 }
+OF_RAY = ("address", "gpus", "cpus")  # options of ray:COPIES*MODEL; all others are those of the copies
 # Characters that nobody sees in a name, beside those that `isprintable` knows
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
@@ -151,9 +154,11 @@ def open_engine(
         openai:gpt-5-mini                            OpenAI; key in OPENAI_API_KEY
         hf:Qwen/Qwen3-8B:together                    the Hub's Inference Providers, one of them or any; HF_TOKEN
         litellm:anthropic/claude-sonnet-4-5          any provider of litellm; key where litellm looks for it
+        ray:4*vllm:Qwen/Qwen3-8B?cpus=8              four copies of such an engine on a Ray cluster
 
-    Behind a question mark stand further options of the engine's constructor, joined by &. `dtype`, `device` and
-    `batch_size` are for engines that run in this process. `options` are more of those behind the question mark.
+    Behind a question mark stand further options of the engine's constructor, joined by &; with Ray, those of both.
+    `dtype`, `device` and `batch_size` are for engines that run in a process of ours. `options` are more of those
+    behind the question mark.
     """
     kind, places, given = _parsed(spec, options)
     local: dict[str, Any] = {}
@@ -161,6 +166,8 @@ def open_engine(
         local = {"dtype": dtype, "device": device, "batch_size": batch_size}
     elif kind == "vllm":
         local = {"dtype": dtype}
+    elif kind == "ray":
+        local = {"local": {"dtype": dtype, "device": device, "batch_size": batch_size}}
     try:
         engine: Engine = _made(kind)(*places, **{**local, **given})
     except ImportError as error:
@@ -174,6 +181,9 @@ def check_engine(spec: str, options: Mapping[str, Any] | None = None) -> None:
     """Raise what `open_engine` would of a spec that cannot be right, without opening anything: an option that there is
     not, a folder that there is not, a package that is missing."""
     kind, places, given = _parsed(spec, options)
+    needs = NEEDS.get(kind, ())
+    if kind == "ray":  # the packages of the copies are told by them
+        kind, places, given = _parsed(places[0], places[2])
     if isinstance(template := given.get("chat_template"), str):
         from videoqa.engines.chat import chat_template
 
@@ -182,7 +192,7 @@ def check_engine(spec: str, options: Mapping[str, Any] | None = None) -> None:
         model_place(places[0])
     elif kind != "vllm":
         _made(kind)(*places, **given)  # is not tried before its first use
-    for package in NEEDS[kind]:
+    for package in needs:
         if find_spec(package) is None:
             raise UserError(said(package))
 
@@ -205,12 +215,14 @@ def _made(kind: str) -> type[Any]:
         from videoqa.engines.litellm import LitellmEngine as made
     elif kind == "vllm":
         from videoqa.engines.vllm import VllmEngine as made
+    elif kind == "ray":
+        from videoqa.engines.ray import RayEngine as made
     else:
         from videoqa.engines.transformers import TransformersEngine as made
     return made
 
 
-def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list[str], dict[str, Any]]:
+def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list[Any], dict[str, Any]]:
     """The kind of engine that a spec names, the first arguments of its constructor, and its options, checked."""
     kind, _, rest = spec.partition(":")
     if kind == "transformers" or kind not in NEEDS:
@@ -236,11 +248,25 @@ def _parsed(spec: str, more: Mapping[str, Any] | None = None) -> tuple[str, list
         raise UserError(f"the server {name!r} must be given as server:NAME@http://HOST/v1")
     if not model and kind != "transformers":
         raise UserError(f"{kind}: names no model, as {kind}:ID does")
-    places = [model, url] if url else [model]
+    places: list[Any] = [model, url] if url else [model]
+    if kind == "ray":
+        places = [*_copies(name), {n: value for n, value in options.items() if n not in OF_RAY}]
+        _parsed(places[0], places[2])  # what is wrong with the copies is told before one starts
+        options = {n: value for n, value in options.items() if n in OF_RAY}
     _check_options(kind, _made(kind), places, options)
     if service and "api_key_variable" not in options:
         options["api_key"] = service.found_key()
     return kind, places, options
+
+
+def _copies(name: str) -> tuple[str, int]:
+    """The engine that COPIES*ENGINE names, and how many copies of it."""
+    count, star, model = name.partition("*")
+    if not star or not model or not (count.isascii() and count.isdecimal() and 1 <= int(count[:6]) <= 10_000):
+        raise UserError(f"'ray:{name}': engines on Ray are given as ray:COPIES*MODEL or ray:COPIES*vllm:ID")
+    if (kind := model.partition(":")[0]) in NEEDS and kind not in ("transformers", "vllm"):
+        raise UserError(f"ray:{count}*{kind}: copies on Ray are of a folder, a Hub id or vllm:ID")
+    return model, int(count)
 
 
 def _options(query: str) -> dict[str, Any]:

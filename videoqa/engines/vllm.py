@@ -323,6 +323,10 @@ def _reported(output: Any) -> dict[int, float]:
 # What vLLM says when it cannot start, and what helps. It says most of it in its log, on lines before the last.
 _MENDS = (
     (
+        r"failed to be inspected|no module named",
+        "the package that vLLM's log above calls missing (for models that see, often torchvision)",
+    ),
+    (
         r"free memory|gpu_memory_utilization|kv cache|out of memory|no available memory",
         "a smaller share of the memory, ?gpu_memory_utilization=0.5, or a shorter context, ?max_model_len=8192",
     ),

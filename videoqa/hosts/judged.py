@@ -41,7 +41,7 @@ def setting(name: str, otherwise: str | None = None) -> str:
     """The environment variable EASG_BENCH_<name>. Raises ValueError where it is needed and not set."""
     value = os.environ.get(f"EASG_BENCH_{name}", "").strip() or otherwise
     if value is None:
-        what = {"JUDGE": "the judge: a model folder, a Hub id, vllm:ID or server:NAME@http://HOST/v1"}
+        what = {"JUDGE": "the judge: a model folder, a Hub id, vllm:ID, server:NAME@http://HOST/v1 or ray:COPIES*MODEL"}
         what["VIDEOS"] = "the folder of the videos"
         raise UserError(f"EASG_BENCH_{name} is not set; it names {what[name]}")
     return value

@@ -3,9 +3,10 @@
     EASG_BENCH_VIDEOS=videos EASG_BENCH_JUDGE=MODEL \\
     easg-bench lighteval custom MODEL tasks/video_model.py easg_bench_frames --custom-tasks tasks/easg_bench_tasks.py
 
-MODEL is what `easg-bench run --model` takes: a folder or Hub id, vllm:ID, server:NAME@http://HOST/v1; options stand
-behind a question mark. A row that fails (no video, a prompt that is too long) has an empty answer and its error in the
-details' `input`, beside the whole conversation with every frame's file and second; it is not judged.
+MODEL is what `easg-bench run --model` takes: a folder or Hub id, vllm:ID, server:NAME@http://HOST/v1,
+ray:COPIES*MODEL; options stand behind a question mark. A row that fails (no video, a prompt that is too long) has an
+empty answer and its error in the details' `input`, beside the whole conversation with every frame's
+file and second; it is not judged.
 
 Nothing is kept in lighteval's own cache: it knows neither the frames nor that a row failed.
 """
