@@ -238,7 +238,8 @@ def test_probabilities_stand_beside_the_scores_of_the_results_own_scale(judged: 
     shorter = Verdict(0.6, "ok", probabilities=shares[:2])
     assert view.likelihoods(shorter) == [(1.0, 0.1), (2.0, 0.2)], "another scale: places"
     three = {name: Verdict(score, "ok") for name, score in (("a", 0.29), ("b", 0.9), ("c", 0.41))}
-    assert dataclasses.replace(view, verdicts=three).histogram() == {0.0: 0, 0.3: 1, 0.5: 1, 1.0: 1}
+    bars = dataclasses.replace(view, verdicts=three).distribution([])
+    assert {bar.name: bar.share for bar in bars} == pytest.approx({"0": 0, "0.3": 1 / 3, "0.5": 1 / 3, "1": 1 / 3})
 
 
 # -- the check of judges ----------------------------------------------------------------------------------------------
