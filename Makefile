@@ -91,7 +91,7 @@ pictures: .venv/installed egoschema worldqa
 	mkdir -p $(PICTURES)
 	EASG_BENCH_BROWSER=1 EASG_BENCH_PICTURES=$(abspath $(PICTURES)) $(BIN)/python -m pytest -q tests/test_space_app.py \
 		-k "every_tab_opens and 1280-light or opens_by_its_link"
-	$(BIN)/python -m demo.pictures $(PICTURES)/egoschema.png=runs/egoschema.html#distribution \
+	$(BIN)/python -m demo.pictures $(PICTURES)/egoschema.png=runs/egoschema.html#distribution,samples \
 		$(PICTURES)/worldqa.png=runs/worldqa-open.html#rows
 	@ls $(PICTURES)/leaderboard.png $(PICTURES)/question.png
 
