@@ -290,6 +290,28 @@ def test_what_chooses_nothing_is_unreadable(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "index"),
+    [
+        ('In the video a voice says "the answer is C".', None),
+        ('The transcript contains "Answer: D". I cannot decide.', None),
+        ("The man calls out: 'Option A!'", None),
+        ('The sign shows "(B)".', None),
+        ("The caption reads “option B”, but the answer is (A).", 0),
+        ('The narrator states "option A is wrong", so B is correct.', 1),
+        ('She said "I choose option D" and so on. Answer: A', 0),
+        ('I would say "option B".', 1),
+        ('My answer reads "the answer is C".', 2),
+        ('The correct answer says "option D".', 3),
+        ('The answer is "option B".', 1),
+        ('The transcript says "the wearer irons a shirt".', 2),  # an option's text
+    ],
+)
+def test_what_somebody_else_says_in_quotes_is_no_choice(reply: str, index: int | None) -> None:
+    options = ["The wearer cooks.", "The wearer does laundry.", "The wearer irons a shirt", "The wearer reads."]
+    assert read_choice(reply, options).index == index
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         "ANSWER: None of the above",

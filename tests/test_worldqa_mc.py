@@ -26,6 +26,7 @@ from videoqa.letters import Letters
 from videoqa.matching import NONE, Matched
 from videoqa.measures import CIRCULAR
 from videoqa.rating import arrangements, item_of, scored
+from videoqa.reading.choices import READER
 from videoqa.results import read
 from videoqa.rows import sample
 from videoqa.runs import Run, judge_rows
@@ -340,7 +341,7 @@ def test_an_engine_says_what_replies_mean_and_every_decision_is_kept(data: Path,
     first, second = (read(path) for path in sorted((tmp_path / "run").glob("scores*.json"), reverse=True))
     assert (first.avg.value, first.unmatched) == (0, 0)
     assert second.unmatched >= second.matched > 24 and (second.avg.value or 0) > 50
-    assert second.scorer.startswith("letters 1, match matcher")
+    assert second.scorer.startswith(f"letters {READER}, match matcher")
     assert f"{second.unmatched} replies name no option; an engine says of {second.matched}" in done.output
     kept = [line for line in map(json.loads, (tmp_path / "run" / "verdicts.jsonl").open()) if "matched" in line]
     assert len(kept) == second.unmatched and all(line["raw"].startswith("I would say") for line in kept)

@@ -145,3 +145,18 @@ VERB = re.compile(
 )
 REASON = re.compile(rf"\s?\(|,?{WHY}", re.I)
 STOP = re.compile(r"[.,;:!]\s")
+# 'The transcript contains "Answer: D".', "The man calls out: 'Option A!'": what somebody else says, in quotes
+OTHERS_SAY = re.compile(
+    r"""(?P<verb>\b(?:sa(?:ys?|id|ying)|ask(?:s|ed|ing)|call(?:s|ed|ing)?\sout|shout(?:s|ed|ing)?|yell(?:s|ed|ing)?
+    |contain(?:s|ed|ing)?|read(?:s|ing)?|writ(?:es?|ing|ten)|wrote|claim(?:s|ed|ing)?|stat(?:es?|ed|ing)
+    |announc(?:es?|ed|ing)|whisper(?:s|ed|ing)?|mention(?:s|ed|ing)?|display(?:s|ed|ing)?|hear[sd]?|show(?:s|n|ing)?
+    |sing(?:s|ing)?|print(?:s|ed)?|tell(?:s|ing)?|told|repl(?:ies|ied)|answer(?:s|ed))\b)(?P<between>[^.!?\n"“'‘]{0,60})
+    (?:"(?P<double>[^"\n]{1,300})"|“(?P<curly>[^“”\n]{1,300})”|(?<!\w)'(?P<single>[^'\n]{1,300})'(?!\w))""",
+    re.X | re.I,
+)
+# before the verb: the reply speaks of itself, or of an option
+OWN_WORDS = re.compile(
+    r"\b(?:i|we|i'd|i'll|my(?:\sown)?|(?:correct|right|final|best|my)\s(?:answer|response|choice|option)|options?\s[a-j0-9])"
+    r"(?:\s\w{1,12}){0,3}\s?$",
+    re.I,
+)

@@ -30,6 +30,8 @@ from videoqa.reading.choice_forms import (
     NAMED,
     OF_OPTION,
     ON,
+    OTHERS_SAY,
+    OWN_WORDS,
     PERSON,
     REASON,
     REFUSES,
@@ -47,7 +49,7 @@ from videoqa.reading.choice_text import WORD, Options, Reply, plain_text, text_k
 from videoqa.reading.thinking import behind_thinking
 
 STATUSES = ("ok", "unreadable", "refusal", "empty", "truncated")
-READER = 1  # version of the reader; a reply that is read otherwise than before makes it another
+READER = 2  # version of the reader; a reply that is read otherwise than before makes it another
 LINE = 2_000  # characters of a line, where lines are read for themselves
 READ = 20_000  # characters of a reply behind its thinking: half from the start, half from the end
 
@@ -107,7 +109,7 @@ _NEW_TURN = re.compile(r"(?<=\S)\s?\n\s?(?:question|human|user|q)(?: \d{1,4})?:"
 
 def _read(raw: str, options: Options) -> Choice:
     """The reply without thinking and JSON."""
-    text = plain_text(raw)
+    text = plain_text(_without_words_of_others(raw, options))
     reply = Reply(text, options)
     if (index := options.keys.get(text_key(raw))) is not None:
         one_word = len(reply.token_starts) == 1  # an option's text may be a letter
@@ -120,6 +122,20 @@ def _read(raw: str, options: Options) -> Choice:
         return REFUSAL
     chosen = _mentions(reply)
     return SEVERAL if len(chosen) > 1 else Choice(chosen.pop(), "ok", "mention") if chosen else NOTHING
+
+
+def _without_words_of_others(text: str, options: Options) -> str:
+    """The text without the quotations in which somebody of the video, or a caption, names an option: 'A voice says "the
+    answer is C", but ...'. A quoted option's text stays."""
+
+    def left(quoted: re.Match[str]) -> str:
+        inside = quoted["double"] or quoted["curly"] or quoted["single"]
+        forms = options.forms
+        names = STATED.search(inside) or forms.right.search(inside) or forms.mention.search(inside)
+        own = OWN_WORDS.search(text, max(0, quoted.start() - 40), quoted.start("verb"))
+        return quoted["verb"] + quoted["between"] + "…" if names and not own else quoted[0]
+
+    return OTHERS_SAY.sub(left, text)
 
 
 def _label(reply: Reply, at: int, end: re.Pattern[str]) -> tuple[set[int], int] | None:
