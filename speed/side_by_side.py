@@ -143,9 +143,8 @@ def lighteval(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     prompts = prompts_of(options)
 
     def score() -> list[float | None]:
-        nothing = [None] * len(prompts)
-        replies, _, _ = judge.evaluate_answer_batch(prompts, nothing, nothing, nothing)
-        return [read_reply(str(reply)).score for reply in replies]
+        # one by one: its batch of this backend takes the first reply for all (lighteval 0.13)
+        return [read_reply(str(judge.evaluate_answer(one, "", None, None)[0])).score for one in prompts]
 
     return {"score": score}
 
