@@ -134,18 +134,19 @@ def lighteval(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     from lighteval.metrics.utils.llm_as_judge import JudgeLM
     from transformers import pipeline
 
+    from videoqa.benchmarks.easg import rubric
     from videoqa.judge import SCORE_LINE_TOKENS
     from videoqa.reply import read_reply
 
     tokenizer, model = loaded(options)
-    judge = JudgeLM(options.model, lambda question, **_: question, lambda reply: reply, "transformers")
+    judge: Any = JudgeLM(options.model, lambda question, **_: question, lambda reply: reply, "transformers")
     judge.pipe = pipeline("text-generation", model=model, tokenizer=tokenizer, max_new_tokens=SCORE_LINE_TOKENS)
     prompts = prompts_of(options)
 
     def score() -> list[float | None]:
-        nothing = [None] * len(prompts)
-        replies, _, _ = judge.evaluate_answer_batch(prompts, nothing, nothing, nothing)
-        return [read_reply(str(reply)).score for reply in replies]
+        # one by one: its batch of this backend takes the first reply for all (lighteval 0.13)
+        replies = [str(judge.evaluate_answer(one, "", None, None)[0]) for one in prompts]
+        return [read_reply(reply, rubric("ours")).score for reply in replies]
 
     return {"score": score}
 
@@ -153,6 +154,7 @@ def lighteval(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
 def plain(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     import torch
 
+    from videoqa.benchmarks.easg import rubric
     from videoqa.judge import SCORE_LINE_TOKENS
     from videoqa.reply import read_reply
 
@@ -174,7 +176,7 @@ def plain(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
         return replies
 
     return {
-        "score": lambda: [read_reply(reply).score for reply in generated(prompts, SCORE_LINE_TOKENS)],
+        "score": lambda: [read_reply(reply, rubric("ours")).score for reply in generated(prompts, SCORE_LINE_TOKENS)],
         "answers": lambda: generated(asked, NEW_TOKENS),
     }
 
