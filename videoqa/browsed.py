@@ -50,7 +50,9 @@ def rows_json(views: Sequence[View], rows: Sequence[Row], types: Sequence[str]) 
         else:
             line["answer"] = row["answer"]
         lines.append(line)
-    about = {"runs": [view.label for view in views], "types": list(types), "states": STATES}
+    there = {run["state"] for line in lines for run in line["runs"]}
+    states = {name: text for name, text in STATES.items() if name in there}
+    about = {"runs": [view.label for view in views], "types": list(types), "states": states}
     return htmlsafe_json_dumps({**about, "contexts": list(contexts), "rows": lines}, separators=(",", ":"))
 
 
