@@ -144,6 +144,15 @@ def test_a_text_that_stands_twice_must_be_written_twice() -> None:
     assert lost_texts("say {'type': 'text'}", ["say {'type': 'text'}"]) == []
 
 
+def test_a_template_that_is_set_is_used_where_a_copy_of_the_tokenizer_writes() -> None:
+    """As vLLM's tokenizer does: an attribute set on it never reaches the copies."""
+    copy, asked = tokenizer("of the copy" + TURNS.replace("%s", TURN)), ASKED
+    of_vllm = SimpleNamespace(chat_template=copy.chat_template, apply_chat_template=copy.apply_chat_template)
+    assert render(of_vllm, asked, "", CONTROL).startswith("of the copy")
+    of_vllm.chat_template = "set" + TURNS.replace("%s", TURN)
+    assert render(of_vllm, asked, "", CONTROL).startswith("set<system>")
+
+
 @pytest.mark.parametrize(
     ("written", "date"),
     [

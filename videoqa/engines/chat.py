@@ -130,8 +130,8 @@ def render(
         options["chat_template"], template = template.chat_template or tokenizer.chat_template, tokenizer
     text = options.get("chat_template") or getattr(template, "chat_template", None)
     text = template.get_chat_template() if isinstance(text, dict) else text
-    if isinstance(text, str) and "strftime_now" in text:
-        options["chat_template"] = STRFTIME + text
+    if isinstance(text, str):  # given with the call: vLLM's tokenizer lets copies write, which know their own only
+        options["chat_template"] = STRFTIME + text if "strftime_now" in text else text
     refused: Exception | None = None
     lost: list[str] = []
     for attempt in _attempts(messages):
