@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import scipy.stats  # before the copies are made, which would each import it
+from tqdm import tqdm
 
 from builder.__main__ import app as builder_app
 from tests.scripted import Scripted
@@ -31,6 +32,7 @@ from videoqa.commands import main
 KILLS = int(os.environ.get("KILLS", "5"))
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 assert scipy.stats
+tqdm.monitor_interval = 0  # its thread may hold tqdm's lock while a copy is made, which then waits for it for ever
 
 
 def reply(text: str, seed: int) -> str:
