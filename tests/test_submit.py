@@ -24,7 +24,7 @@ from tests.test_results import result as a_result
 from videoqa import answers_file, submit
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.commands import command_line
-from videoqa.results import parse, read
+from videoqa.results import Result, parse, read
 from videoqa.runs import Run
 
 REPO = "org/results"
@@ -128,6 +128,38 @@ def test_a_folder_that_is_not_there_is_no_repo(tmp_path: Path, judged: Callable[
     text, answers = bundle(judged())
     with pytest.raises(FileNotFoundError, match=r"no folder .*board: give one that is there, or .* ORG/REPO"):
         submit.plan(HfApi(), str(tmp_path / "board"), [(text, answers)])
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("low_mass", 40, "40 of 60 answers have a verdict of too little mass"),
+        ("empty", 60, "60 of 60 answers are empty"),
+        ("unreadable", 31, "31 of 60 answers have no verdict that could be read"),
+        ("low_mass", 30, ""),
+    ],
+)
+def test_a_result_that_is_not_to_be_trusted_is_not_submitted(
+    part: str, value: int, why: str, tmp_path: Path, judged: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from videoqa import tables
+
+    folder = judged()
+    real = tables.distrusted
+
+    def changed(one: Result) -> str:
+        assert one.judge is not None and one.avg.n == 60
+        if part == "low_mass":
+            return real(one.model_copy(update={"judge": one.judge.model_copy(update={part: value})}))
+        return real(one.model_copy(update={"avg": one.avg.model_copy(update={part: value})}))
+
+    monkeypatch.setattr(tables, "distrusted", changed)
+    done = CliRunner().invoke(command_line(), ["submit", str(folder), "--to", str(tmp_path)])
+    if why:
+        assert f"scores.json: {why}; such numbers are not submitted" in str(done.exception)
+        assert not list(tmp_path.glob("results"))
+    else:
+        assert done.exit_code == 0, done.output
 
 
 def test_a_folder_takes_submissions_as_well(tmp_path: Path, judged: Callable[..., Path]) -> None:

@@ -20,6 +20,7 @@ from videoqa.results import Result, Summary, describe_judge
 
 WIDE = 120  # columns of a screen, from which on a table of five types fits in one line an entry
 GOOD_MASS = 0.9  # below, a judge's scores mean little
+REFUSE = 0.5  # a share of the answers: with more that say nothing a result is not to be trusted
 MARK = "*"  # behind an average that does not stand for all of the data
 COUNTS = (("scored", "n_scored"), ("unreadable", "unreadable"), ("empty", "empty"), ("mean", "mean"))
 
@@ -71,6 +72,18 @@ def notes(results: Sequence[Result]) -> list[str]:
         for label, result in zip(labels(results), results, strict=True)
         if result.gaps
     ]
+
+
+def distrusted(result: Result) -> str:
+    """Why a result is not to be trusted, in words: most verdicts unreadable, of too little mass, or of empty answers.
+    Unreadable answers of multiple choice are the model's: they are wrong."""
+    judge = result.judge
+    counts = {"are empty": result.avg.empty}
+    if judge is not None:
+        counts |= {"have no verdict that could be read": result.avg.unreadable - result.avg.errors}
+        counts |= {"have a verdict of too little mass": judge.low_mass}
+    found = [f"{n:,} of {result.avg.n:,} answers {what}" for what, n in counts.items() if n > REFUSE * result.avg.n]
+    return " and ".join(found)
 
 
 def about(results: Sequence[Result]) -> list[str]:

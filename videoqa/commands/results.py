@@ -114,7 +114,14 @@ def submit(
     from huggingface_hub import HfApi
 
     bundles: list[tuple[bytes, bytes | None]] = []
-    every = [one for path in results.files(run_folder) for one in read_each(path)]
+    every = []
+    for path in results.files(run_folder):
+        for one in read_each(path):
+            if why := tables.distrusted(one):
+                raise UserError(
+                    f"{path}: {why}; such numbers are not submitted (without this file, the run's others are)"
+                )
+            every.append(one)
     if (lacking := tables.notes(every)) and not partial:
         raise UserError(f"{run_folder}: " + "; ".join(lacking) + ". Finish the run, or submit it with --partial")
     for one in every:

@@ -24,6 +24,7 @@ from videoqa.rows import Row
 from videoqa.runs import NOT_ASKED, Run, judge_rows, result, rows_of
 from videoqa.scorer import Scorer
 from videoqa.store import VerdictStore, default_store, line_of
+from videoqa.tables import REFUSE
 
 
 def score_run(
@@ -123,7 +124,7 @@ def _explain(judge: Judge, rows: list[Row], run: Run, lowest: int) -> None:
         run.verdicts_file.append(line | line_of(replace(given[index], explanation=text)))
 
 
-WARN, REFUSE = 0.05, 0.5  # shares of the answers: above the first it is said, above the second it is exit code 3
+WARN = 0.05  # a share of the answers: with more it is said, and with more than REFUSE the exit code is 3
 
 
 def warn_of_doubts(run: Run, scorer: Scorer) -> bool:
