@@ -34,7 +34,7 @@ def judge() -> Scripted:
 def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Any spec that is opened is the scripted judge or model; verdicts go to a folder of the test."""
     monkeypatch.setattr("videoqa.engines.open_engine", lambda spec, **_: model() if spec == "model" else judge())
-    monkeypatch.setattr("videoqa.evaluation.default_store", lambda: tmp_path / "store")
+    monkeypatch.setattr("videoqa.store.default_store", lambda: tmp_path / "store")
 
 
 @pytest.mark.usefixtures("engines")

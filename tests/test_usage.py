@@ -51,7 +51,7 @@ def judge() -> Scripted:
 
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("videoqa.evaluation.default_store", lambda: tmp_path / "store")
+    monkeypatch.setattr("videoqa.store.default_store", lambda: tmp_path / "store")
 
 
 def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *command: Any) -> tuple[int, str, str]:

@@ -31,7 +31,7 @@ from videoqa.errors import UserError
 from videoqa.files import write_json
 from videoqa.judge import Judge
 from videoqa.runs import NOT_ASKED, Run, judge_rows, opened_data, result, rows_of
-from videoqa.store import VerdictStore, default_store
+from videoqa.store import VerdictStore
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -201,7 +201,7 @@ def evaluate(
             engine = engine_of(rater, stack, "", **local)
         scorer = track.scorer(engine if rater is not None else None, how)
         known = {key: line["prediction"] for key, line in run.answers().items() if line["error"] is None}
-        kept = VerdictStore(store or default_store(), scorer.key) if isinstance(scorer, Judge) else None
+        kept = VerdictStore(store, scorer.key) if isinstance(scorer, Judge) else None
         for _ in tqdm(judge_rows(scorer, rows, known, run, kept), desc="verdicts", disable=not progress):
             pass
         path = run.scores_path(scorer.key)

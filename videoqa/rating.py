@@ -15,7 +15,7 @@ from videoqa.reply import Verdict
 from videoqa.rows import Row, revision
 from videoqa.scorer import Item, Scorer
 from videoqa.scores import Calibration, Scored, Scores, Summary
-from videoqa.store import VerdictStore, default_store, rate_once
+from videoqa.store import VerdictStore, rate_once
 
 if TYPE_CHECKING:
     from videoqa.benchmark import Track
@@ -51,7 +51,7 @@ def rate_in_order(
 ) -> list[Verdict]:
     """`rate` for a metric: the verdicts in the order of `asked`, kept in the folder `store` (None: the usual one,
     False: nowhere). Calls of the judge that failed are a warning."""
-    kept = None if store is False else VerdictStore(store or default_store(), judge.key)
+    kept = None if store is False else VerdictStore(store, judge.key)
     verdicts = dict(rate(judge, asked, kept))
     if failed := [row for row in sorted(verdicts) if verdicts[row].status == "judge_error"]:
         first = verdicts[failed[0]].raw

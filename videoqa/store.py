@@ -59,10 +59,11 @@ def default_store() -> Path:
 
 class VerdictStore:
     """What one judge said of which prompt, for all runs. Only what could be read is kept: an error or an unreadable
-    reply may have been a passing fault of a server, and is asked again by the next run."""
+    reply may have been a passing fault of a server, and is asked again by the next run. `folder`: None or "" is the
+    usual one, default_store."""
 
-    def __init__(self, folder: str | Path, judge: str) -> None:
-        self.path = Path(folder) / f"{short_hash(judge)}.jsonl"
+    def __init__(self, folder: str | Path | None, judge: str) -> None:
+        self.path = Path(folder or default_store()) / f"{short_hash(judge)}.jsonl"
         self._lines = Lines(self.path, kinds=VERDICT_KINDS | {"prompt": str})
         self._known: dict[str, Verdict] = {}
         for number, line in enumerate(self._lines.read(), 1):

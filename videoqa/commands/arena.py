@@ -19,7 +19,7 @@ from videoqa.commands.results import console
 from videoqa.errors import UserError
 from videoqa.files import write_json, write_text
 from videoqa.runs import Run
-from videoqa.store import VerdictStore, default_store
+from videoqa.store import VerdictStore
 
 app = typer.Typer()
 group = typer.Typer(help="Answers of several runs against each other: pairs, verdicts, ratings.", no_args_is_help=True)
@@ -64,7 +64,7 @@ def judge(
     with arena.alone():
         key = referee.key
         known = sum(verdict.status != "judge_error" for verdict in arena.verdicts(key).values())
-        kept = VerdictStore(store or default_store(), key)
+        kept = VerdictStore(store, key)
         with tqdm(total=len(ORDERS) * len(arena.matches), initial=known, desc="verdicts", unit="order") as bar:
             for pair, _, verdict in judge_matches(arena, referee, kept, again):
                 bar.update()

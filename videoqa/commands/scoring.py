@@ -23,7 +23,7 @@ from videoqa.rating import item_of
 from videoqa.rows import Row
 from videoqa.runs import NOT_ASKED, Run, judge_rows, result, rows_of
 from videoqa.scorer import Scorer
-from videoqa.store import VerdictStore, default_store, line_of
+from videoqa.store import VerdictStore, line_of
 from videoqa.tables import REFUSE
 
 
@@ -89,7 +89,7 @@ def rate_run(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, expl
     predictions = {k: line["prediction"] for k, line in run.answers().items() if line["error"] is None}
     if missing := sum(row["id"] not in predictions for row in rows):
         print(f"{missing} of {len(rows)} rows have no answer and are not rated ({run.folder})", file=sys.stderr)
-    kept = VerdictStore(store or default_store(), judge.key) if judge else None
+    kept = VerdictStore(store, judge.key) if judge else None
     known = [v for of in ("answer", "truth") for v in run.verdicts(scorer.key, of).values()]
     types = {row["type"] for row in rows if row["id"] in predictions}
     total = len(predictions) + (sum(row["type"] in types for row in rows) if scorer.needs_truth else 0)

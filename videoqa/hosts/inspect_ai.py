@@ -27,17 +27,28 @@ from inspect_ai.solver import TaskState, generate
 from rich.markup import escape
 
 from videoqa import benchmark
-from videoqa.benchmark import ScorerOptions, Track
+from videoqa.benchmark import Track
 from videoqa.engines import check_engine, open_engine
 from videoqa.errors import UserError
-from videoqa.hosts.judged import figures, metric_name, records, setting
+from videoqa.hosts.judged import figures_and_types, records, scorer_options, setting
 from videoqa.runs import load_rows, opened_data
 from videoqa.scorer import Scorer
 
 
-def inspect_task(
+def inspect_task(name: str, **given: str | None) -> Task:
+    """The task of the track `name`; `given` are options of `easg-bench run` (those of `_task`), and what is None comes
+    from the environment as with the other programs. What can be mended is told in one line before the model is
+    asked."""
+    try:
+        # inspect-ai reads a task file in the file's own folder; folders are meant from where the command was given
+        with contextlib.chdir(os.environ.get("PWD", ".") if Path("inspect_easg.py").is_file() else "."):
+            return _task(name, **given)
+    except (UserError, OSError) as error:
+        raise PrerequisiteError(escape(str(error))) from error
+
+
+def _task(
     name: str,
-    *,
     data: str | None = None,
     config: str | None = None,
     prompt: str | None = None,
@@ -45,24 +56,6 @@ def inspect_task(
     rubric: str | None = None,
     mode: str | None = None,
     sampling: str | None = None,
-) -> Task:
-    """The task of the track `name`; the arguments are options of `easg-bench run`, and what is None comes from the
-    environment as with the other programs. What can be mended is told in one line before the model is asked."""
-    try:
-        # inspect-ai reads a task file in the file's own folder; folders are meant from where the command was given
-        with contextlib.chdir(os.environ.get("PWD", ".") if Path("inspect_easg.py").is_file() else "."):
-            return _task(name, data, config, prompt, judge, (rubric, mode, sampling))
-    except (UserError, OSError) as error:
-        raise PrerequisiteError(escape(str(error))) from error
-
-
-def _task(
-    name: str,
-    data: str | None,
-    config: str | None,
-    prompt: str | None,
-    judge: str | None,
-    how: tuple[str | None, str | None, str | None],
 ) -> Task:
     track, place = opened_data(name, data or setting("DATA", benchmark.track(name).repo))
     prompt = prompt or track.way
@@ -73,11 +66,7 @@ def _task(
     rater = (judge or setting("JUDGE")) if track.rubric is not None else None
     if rater is not None:
         check_engine(rater)
-    options = ScorerOptions(
-        how[0] or setting("JUDGE_RUBRIC", "ours"),
-        how[1] or setting("JUDGE_MODE", "") or None,
-        how[2] or setting("JUDGE_SAMPLING", "greedy"),
-    )
+    options = scorer_options(rubric, mode, sampling)
     rows = load_rows(track, place, config)
     if way.captions and not any(row["context"] for row in rows):
         raise UserError(f"--prompt {prompt}: these data tell nothing of their videos")
@@ -158,11 +147,7 @@ def figures_of(name: str) -> Metric:
 
     def compute(scores: list[SampleScore]) -> dict[str, float | None]:
         made = [(one.score.metadata or {})["record"] for one in scores]
-        found = figures(made, track)
-        if len(track.types) > 1:
-            for kind in track.types:
-                of_type = [record for record in made if record["type"] == kind]
-                found[f"{track.prefix}_{kind}"] = figures(of_type, track)[metric_name(track)] if of_type else math.nan
+        found = figures_and_types(made, track)
         return {key: None if math.isnan(value) else value for key, value in found.items()}
 
     return compute

@@ -30,7 +30,7 @@ from videoqa.rating import Of, is_withheld, rate, scored_row
 from videoqa.reply import Verdict
 from videoqa.scorer import Scorer
 from videoqa.scores import Calibration, Scored
-from videoqa.store import VerdictStore, default_store, line_of
+from videoqa.store import VerdictStore, line_of
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +57,16 @@ def scorer(track: str) -> Scorer:
     """The scorer of a track's tasks, opened once. (Not a part of the metric: lighteval copies and hashes metrics.)"""
     of_track = benchmark.track(track)
     engine = open_engine(setting("JUDGE")) if of_track.rubric is not None else None
-    options = ScorerOptions(
-        setting("JUDGE_RUBRIC", "ours"), setting("JUDGE_MODE", "") or None, setting("JUDGE_SAMPLING", "greedy")
+    return of_track.scorer(engine, scorer_options())
+
+
+def scorer_options(rubric: str | None = None, mode: str | None = None, sampling: str | None = None) -> ScorerOptions:
+    """How answers are rated; what is None comes from the environment."""
+    return ScorerOptions(
+        rubric or setting("JUDGE_RUBRIC", "ours"),
+        mode or setting("JUDGE_MODE", "") or None,
+        sampling or setting("JUDGE_SAMPLING", "greedy"),
     )
-    return of_track.scorer(engine, options)
 
 
 # -- records ----------------------------------------------------------------------------------------------------------
@@ -126,7 +132,7 @@ def _rate(
     try:
         rater = opened(track.name)
         about = rater.describe()
-        store = VerdictStore(setting("STORE", str(default_store())), rater.key) if judged else None
+        store = VerdictStore(setting("STORE", ""), rater.key) if judged else None
         for k, verdict in rate(rater, asked, store):
             of, i = sides[k]
             (answers if of == "answer" else truths)[i] = verdict
@@ -186,6 +192,21 @@ def figures(records: Sequence[Mapping[str, Any]], track: Track) -> dict[str, flo
     every = (*track.extras.names, *itertools.chain(*track.extras.of_way.values())) if track.extras else ()
     names = [name for name in every if records and name in records[0] and f"{prefix}_{name}" not in numbers]
     return numbers | {f"{prefix}_{name}": _mean_over_types(records, name) for name in names}
+
+
+def figures_and_types(records: Sequence[Mapping[str, Any]], track: Track) -> dict[str, float]:
+    """`figures` of all rows, then the measure of each type where the track has several: {"easg_before": 62.1, ...};
+    not a number for a type without rows."""
+    found = figures(records, track)
+    for kind in track.types if len(track.types) > 1 else ():
+        of_type = [record for record in records if record["type"] == kind]
+        found[type_name(track, kind)] = figures(of_type, track)[metric_name(track)] if of_type else math.nan
+    return found
+
+
+def type_name(track: Track, kind: str) -> str:
+    """The name of a type's figure."""
+    return f"{track.prefix}_{kind.replace('-', '_')}"
 
 
 def _score(track: Track, verdict: Verdict | None) -> float:

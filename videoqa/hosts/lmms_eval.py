@@ -12,14 +12,13 @@ with those that EASG_BENCH_DATA names, or the folder of the benchmark's name.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from videoqa.benchmark import Track, track
 from videoqa.errors import UserError
-from videoqa.hosts.judged import figures, metric_name, records, scorer, setting
+from videoqa.hosts.judged import figures_and_types, metric_name, records, scorer, setting, type_name
 from videoqa.rows import Row, revision
 from videoqa.runs import load_rows
 
@@ -66,7 +65,7 @@ def figure_names(of_track: Track) -> list[str]:
     """The figures of a track, as its YAML files list them: of all rows, then the measure by type."""
     prefix = of_track.prefix
     ours = [metric_name(of_track), *(f"{prefix}_{one}" for one in ("low", "high", "n", "unreadable", "empty"))]
-    return ours + [f"{prefix}_{kind.replace('-', '_')}" for kind in (of_track.types if len(of_track.types) > 1 else ())]
+    return ours + [type_name(of_track, kind) for kind in (of_track.types if len(of_track.types) > 1 else ())]
 
 
 def figure(items: Sequence[Item]) -> float:
@@ -83,12 +82,7 @@ def _figures(name: str, prompt: str, answers: tuple[tuple[str, str], ...]) -> di
     rows = [{**known[row_id], "prompt": prompt} for row_id, _ in answers]
     empty = [""] * len(rows)
     made = records(of_track, rows, [said for _, said in answers], empty, empty, scorer)
-    found = figures(made, of_track)
-    for kind in of_track.types:
-        of_type = [record for record in made if record["type"] == kind]
-        value = figures(of_type, of_track)[metric_name(of_track)] if of_type else math.nan
-        found[f"{of_track.prefix}_{kind.replace('-', '_')}"] = value
-    return found
+    return figures_and_types(made, of_track)
 
 
 def place(of_track: Track) -> str:
