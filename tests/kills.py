@@ -14,6 +14,7 @@ import random
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -32,7 +33,10 @@ from videoqa.commands import main
 KILLS = int(os.environ.get("KILLS", "5"))
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 assert scipy.stats
-tqdm.monitor_interval = 0  # its thread may hold tqdm's lock while a copy is made, which then waits for it for ever
+# tqdm's own lock is one for all copies: a copy that is killed while it holds it keeps all others waiting for ever. A
+# lock of threads is each copy's own, and without the monitor's thread nobody holds it while a copy is made.
+tqdm.set_lock(threading.RLock())
+tqdm.monitor_interval = 0
 
 
 def reply(text: str, seed: int) -> str:
