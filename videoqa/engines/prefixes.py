@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from videoqa.engines.cache import chosen as chosen_rows
+from videoqa.engines.cache import empty_cache, filling, joinable, joined, keep_rows, to_width
 from videoqa.engines.decoding import exact_head
 
 # How rows may be put together in a model, from the fastest to the plainest. Which one is right for a model is found by
@@ -25,6 +27,7 @@ Packing = Literal["shared prefixes", "batches", "single rows"]
 PACKINGS: tuple[Packing, ...] = ("shared prefixes", "batches", "single rows")
 
 ATTENTION = {"full_attention", "sliding_attention"}  # layers whose cache can be cut and shared
+JOINED = 16_384  # tokens in the cache of batches that are joined: more than a batch where its rows are short
 
 
 @dataclass
@@ -73,16 +76,31 @@ class Batch:
     new: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     exact: bool = False  # the logits are of a last layer in float32
 
-    def keep(self, alive: Sequence[int]) -> None:
-        """Go on with these places of the batch only."""
+    def keep(self, alive: Sequence[int]) -> list[int]:
+        """Go on with these places of the batch only; the order in which they now stand."""
         import torch
 
         if len(alive) == len(self.rows):
-            return
-        places = torch.tensor(list(alive), device=self.mask.device)
-        _keep_rows(self.cache, places)
+            return list(alive)
+        order = filling(alive)
+        places = torch.tensor(order, device=self.mask.device)
+        with torch.inference_mode():  # in which the cache was made
+            keep_rows(self.cache, places)
         self.mask, self.lengths, self.logits = self.mask[places], self.lengths[places], self.logits[places]
-        self.rows = [self.rows[k] for k in alive]
+        self.rows = [self.rows[k] for k in order]
+        return order
+
+    def join(self, others: Sequence[Batch]) -> None:
+        """Take in the rows of other batches. Shorter rows are padded on their left."""
+        import torch
+
+        every = (self, *others)
+        width = max(one.mask.shape[1] - int(one.mask.any(0).int().argmax()) for one in every)
+        self.cache = joined([one.cache for one in every], width)
+        self.mask = torch.cat([to_width(one.mask, width, 1) for one in every])
+        self.lengths = torch.cat([one.lengths for one in every])
+        self.logits = torch.cat([one.logits for one in every])
+        self.rows = [row for one in every for row in one.rows]
 
 
 @dataclass
@@ -130,9 +148,25 @@ class Network:
                 which = torch.tensor([k for k, _ in part], device=self.model.device)
                 rest = [chosen[r][taken[k].length :] for k, r in part]
                 with torch.inference_mode():  # not around the yield: the caller may be training a model
-                    batch = self._continue(_select(cache, which), prefix_mask[which], rest, exact)
+                    batch = self._continue(chosen_rows(cache, which), prefix_mask[which], rest, exact)
                 batch.rows = [rows[r] for _, r in part]
                 yield batch
+
+    def refill(self, batch: Batch, coming: Iterator[Batch], more: int) -> None:
+        """Have batches join this one while there is room, with up to `more` tokens to follow."""
+        import torch
+
+        # a sliding window counts the padding as well
+        if self.packing != "shared prefixes" or self.window < math.inf or not joinable(batch.cache):
+            return
+        others: list[Batch] = []
+        rows = len(batch.rows) + self.batch_size
+        while rows * (batch.mask.shape[1] + more) <= JOINED and (other := next(coming, None)):
+            others.append(other)
+            rows += len(other.rows)
+        if others:
+            with torch.inference_mode():
+                batch.join(others)
 
     def step(self, batch: Batch, tokens: Any) -> None:
         """Give every row its next token: `tokens` is (rows,)."""
@@ -155,11 +189,9 @@ class Network:
         return [Group([r], 0) for r in sorted(range(len(chosen)), key=lambda r: len(chosen[r]))]
 
     def _prefill(self, prefixes: list[list[int]]) -> tuple[Any, Any]:
-        from transformers import DynamicCache
-
         ids, mask = self._pad(prefixes)
         # Plain layers, also for sliding-window models: a full cache can be shared. Without a prefix: the model's own.
-        cache = DynamicCache() if ids.shape[1] else None
+        cache = empty_cache() if ids.shape[1] else None
         if ids.shape[1]:
             self._forward(ids, mask, (mask.cumsum(1) - 1).clamp(min=0), cache)
         return cache, mask
@@ -209,27 +241,3 @@ def _window(config: Any, kinds: set[str]) -> float:
     windows = [getattr(config, "sliding_window", None)] if "sliding_attention" in kinds else []
     windows += [getattr(config, name, None) for name in ("window_size", "attention_window_size")]  # GPT-Neo
     return min((float(w) for w in windows if isinstance(w, int) and w > 0), default=math.inf)
-
-
-def _select(cache: Any, rows: Any) -> Any:
-    """A new cache with these rows of the old one (repeats allowed)."""
-    from transformers import DynamicCache
-
-    new = DynamicCache()
-    if cache is None:
-        return None
-    for index, layer in enumerate(cache.layers):
-        if layer.is_initialized:
-            new.update(layer.keys[rows], layer.values[rows], index)
-    return new
-
-
-def _keep_rows(cache: Any, rows: Any) -> None:
-    """Drop all rows of the cache but these. Layers with a recurrent state select it only when beams are reordered."""
-    from transformers import DynamicCache
-
-    own = type(cache).batch_select_indices is not DynamicCache.batch_select_indices
-    if not own and any(hasattr(layer, "recurrent_states") for layer in cache.layers):
-        cache.reorder_cache(rows)
-    else:
-        cache.batch_select_indices(rows)

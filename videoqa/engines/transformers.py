@@ -289,9 +289,12 @@ class TransformersEngine:
                 yield row, Reply(None, error, prompt_tokens=len(tokens))
             else:
                 fitting.append(row)
-        for batch in self._network.batches(ids, fitting, how.max_new_tokens):
-            random = {row: torch.Generator().manual_seed(how.seed) for row in batch.rows}
+        random = {row: torch.Generator().manual_seed(how.seed) for row in fitting}
+        coming = self._network.batches(ids, fitting, how.max_new_tokens)
+        for batch in coming:
             while True:
+                # as rows end, others come in: a step costs little more for many rows than for few
+                self._network.refill(batch, coming, how.max_new_tokens)
                 broken = unusable(batch.logits).tolist()
                 for row in (row for row, bad in zip(batch.rows, broken, strict=True) if bad):
                     new = len(batch.new[row])
@@ -311,7 +314,7 @@ class TransformersEngine:
                 if not going:
                     break
                 with torch.inference_mode():
-                    batch.keep(going)
+                    going = batch.keep(going)
                     self._network.step(batch, tokens[going].to(self._model.device))
 
     def _end(self, new: list[int], token: int, how: Decoding) -> tuple[str, bool] | None:
