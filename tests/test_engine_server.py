@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from videoqa.benchmarks.easg.rubrics import OURS
 from videoqa.engines import Conversation, Reply, open_engine
-from videoqa.engines.choices import share
+from videoqa.engines.choices import ANOTHER, share
 from videoqa.engines.endpoint import EndpointError, seconds
 from videoqa.engines.server import ServerEngine
 from videoqa.errors import UserError
@@ -309,40 +309,74 @@ def probabilities(found: Any) -> dict[str, float]:
     return {c: math.exp(p) for c, p in found.logprobs.items() if p > -math.inf}
 
 
+END = ("\n", {"\n": 0.0})
+
+
+def alone(first: Answer) -> Callable[[Ask], Answer]:
+    """A server's script: this answer, and behind every number that is forced a line end."""
+
+    def script(ask: Ask) -> Answer:
+        behind = re.search(r"\d$", str(ask.body["messages"][-1]["content"]))
+        return Answer("\n", positions=[END]) if behind and ask.body["messages"][-1]["role"] == "assistant" else first
+
+    return script
+
+
+def forced(server: ChatServer) -> list[str]:
+    """The starts that were asked for, in order."""
+    return [ask.body["messages"][-1]["content"] for ask in server.asks]
+
+
 def test_choices_are_read_from_the_top_logprobs() -> None:
     top = logs(_8=0.6, _7=0.3, _I=0.05)
-    with ChatServer(lambda ask: Answer("8", positions=[("8", top), (".", logs(x=1.0))])) as server:
+    with ChatServer(alone(Answer("8", positions=[("8", top), END]))) as server:
         found = ask_choices(server, can_force=True)
     assert probabilities(found) == pytest.approx({"8": 0.6, "7": 0.3})
     assert found.logprobs["10"] == -math.inf and found.prompt_tokens == 11
     body = server.asks[0].body
     assert (body["logprobs"], body["top_logprobs"], body["temperature"]) == (True, 20, 0.0)
-    assert len(server.asks) == 1
+    assert forced(server) == ["Score: ", "Score: 7"]  # behind the 8 of the reply is known what comes
+
+
+def test_a_number_that_grows_is_another_one() -> None:
+    behind = {
+        "Score: 8": Answer("5", positions=[("5", {"5": math.log(0.5), ".": math.log(0.3), "\n": math.log(0.2)})]),
+        "Score: 8.": Answer("5", positions=[("5", {"5": math.log(0.6), " The": math.log(0.4)})]),
+        "Score: 7": Answer("%", positions=[("%", {"%": math.log(0.1), ", because": math.log(0.9)})]),
+        "Score: 1": Answer("0", positions=[("0", {"0": math.log(0.9), "5": math.log(0.1)})]),
+        "Score: 10": Answer("\n", positions=[("\n", {"\n": math.log(0.75), "0": math.log(0.25)})]),
+    }
+    first = Answer("8", positions=[("8", logs(_8=0.5, _7=0.3, _1=0.2))])
+    with ChatServer(lambda ask: behind.get(ask.body["messages"][-1]["content"], first)) as server:
+        found = ask_choices(server, can_force=True)
+        wanted = {"8": 0.5 * (0.2 + 0.3 * 0.4), "7": 0.3 * 0.9, "10": 0.2 * 0.9 * 0.75}
+        assert probabilities(found) == pytest.approx(wanted)
+        assert sorted(forced(server)) == sorted(["Score: ", *behind])
 
 
 def test_a_ten_of_two_tokens_on_the_greedy_path_is_split_for_free() -> None:
-    positions = [("1", logs(_1=0.8, _9=0.2)), ("0", logs(_0=0.75, x=0.25)), (".", logs(x=1.0))]
-    with ChatServer(lambda ask: Answer("10.", positions=positions)) as server:
+    positions = [("1", logs(_1=0.8, _9=0.2)), ("0", {"0": math.log(0.75), "\n": math.log(0.25)}), END]
+    with ChatServer(alone(Answer("10\n", positions=positions))) as server:
         found = ask_choices(server, can_force=True)
     assert probabilities(found) == pytest.approx({"10": 0.6, "1": 0.2, "9": 0.2})
-    assert len(server.asks) == 1
+    assert forced(server) == ["Score: ", "Score: 9"]
 
 
 def test_a_ten_of_two_tokens_off_the_greedy_path_costs_one_more_request() -> None:
     def script(ask: Ask) -> Answer:
         if ask.body["messages"][-1]["content"] == "Score: 1":
-            return Answer("0", positions=[("0", logs(_0=0.9, x=0.1))])
-        return Answer("8", positions=[("8", logs(_8=0.7, _1=0.3))])
+            return Answer("0", positions=[("0", {"0": math.log(0.9), "\n": math.log(0.1)})])
+        return alone(Answer("8", positions=[("8", logs(_8=0.7, _1=0.3))]))(ask)
 
     with ChatServer(script) as server:
         found = ask_choices(server, can_force=True)
     assert probabilities(found) == pytest.approx({"8": 0.7, "10": 0.27, "1": 0.03})
-    assert len(server.asks) == 2
+    assert forced(server) == ["Score: ", "Score: 8", "Score: 1", "Score: 10"]
 
 
 def test_a_ten_of_one_token_needs_no_further_request() -> None:
     with ChatServer(lambda ask: Answer("8", positions=[("8", logs(_8=0.7, _1=0.1, _10=0.2))])) as server:
-        found = ask_choices(server, can_force=True)
+        found = ask_choices(server)
     assert probabilities(found) == pytest.approx({"8": 0.7, "1": 0.1, "10": 0.2})
     assert len(server.asks) == 1
 
@@ -355,7 +389,7 @@ def test_a_beginning_that_cannot_be_split_lowers_the_mass() -> None:
 
 def test_a_template_that_strips_the_starts_blank_changes_nothing() -> None:
     positions = [(" ", {" ": math.log(0.9), " 7": math.log(0.1)}), ("8", logs(_8=0.5, _7=0.5))]
-    with ChatServer(lambda ask: Answer(" 8", positions=positions)) as server:
+    with ChatServer(alone(Answer(" 8", positions=positions))) as server:
         found = ask_choices(server, can_force=True)
     assert probabilities(found) == pytest.approx({"8": 0.45, "7": 0.55})
 
@@ -419,7 +453,7 @@ def test_a_token_that_is_reported_twice_counts_with_its_sum() -> None:
     top = [("8", 0.4), ("7", 0.35), ("6", 0.2), ("7", 0.0001)]
     entries = [{"token": t, "logprob": math.log(p)} for t, p in top]
     logprobs = {"content": [{"token": "8", "logprob": math.log(0.4), "top_logprobs": entries}]}
-    with ChatServer(lambda ask: Answer("8", choice={"logprobs": logprobs})) as server:
+    with ChatServer(alone(Answer("8", choice={"logprobs": logprobs}))) as server:
         found = probabilities(ask_choices(server, can_force=True))
     assert found == pytest.approx({"8": 0.4, "7": 0.3501, "6": 0.2})
 
@@ -456,7 +490,7 @@ def test_a_score_that_the_server_wrote_by_itself_is_a_whole_one(text: str, count
 
 
 def test_choices_can_be_drawn_at_the_papers_temperature() -> None:
-    with ChatServer(lambda ask: Answer("8", positions=[("8", logs(_8=0.6, _7=0.3, _3=0.1))])) as server:
+    with ChatServer(alone(Answer("8", positions=[("8", logs(_8=0.6, _7=0.3, _3=0.1))]))) as server:
         found = ask_choices(server, sampling={"temperature": 0.6, "top_p": 0.9})
     powered = {c: p ** (1 / 0.6) for c, p in (("8", 0.6), ("7", 0.3))}  # the third is outside the top 0.9
     assert probabilities(found) == pytest.approx({c: p / sum(powered.values()) for c, p in powered.items()})
@@ -479,8 +513,9 @@ def test_no_probability_is_made_or_counted_twice(text: str, probability: float, 
     share(text, probability, following, DIGITS, settled, growing)
     total = sum(settled.values()) + sum(growing.values())
     assert total <= probability + 1e-12
-    if text == "1":  # nothing is lost either: what does not lead to 10 stays with 1
-        assert total == pytest.approx(probability)
+    if text == "1":  # nothing else is lost: what neither leads to 10 nor to another number stays with 1
+        another = sum(p for token, p in following.items() if ANOTHER.match(token) and token != "0")
+        assert total == pytest.approx(probability * (1 - another))
 
 
 def test_a_judge_behind_a_server_that_obeys_our_rubric_is_read() -> None:

@@ -79,7 +79,7 @@ def is_whole(choice: str, rest: str, choices: Sequence[str], labelled: bool = Tr
     if not NUMBER.fullmatch(choice):
         return not re.match(r"\w|['’]\w|-\w", rest)
     if (ratio := OF.match(rest)) is not None:
-        greatest = max((c for c in choices if NUMBER.fullmatch(c)), key=float)
+        greatest = max((c for c in choices if c.isdecimal()), key=float, default=choice)
         if ratio.end() == len(rest):  # perhaps cut: "8/1" of "8/10"
             return greatest.startswith(ratio[1] or "")
         return ratio[1] is not None and float(ratio[1]) == float(greatest)
@@ -122,8 +122,7 @@ class Choices:
         choices: Sequence[str],
     ) -> None:
         whole = [c for c in choices if c.isdecimal()]
-        tenths = [t for c in whole for n in range(1, 10) if (t := f"{c}.{n}") not in choices]
-        self.dropped, self._paths = choice_paths(encode, prompt, [*choices, *tenths])
+        self.dropped, self._paths = choice_paths(encode, prompt, [*choices, *tenths_of(choices)])
         self._asked = tuple(choices)
         self._decode = decode
         self._known: dict[tuple[int, int], bool] = {}
@@ -185,6 +184,12 @@ class Choices:
         return found
 
 
+def tenths_of(choices: Sequence[str]) -> list[str]:
+    """The tenths behind whole numbers that are no choices: "8.1" to "8.9" are not 8."""
+    whole = [c for c in choices if c.isdecimal()]
+    return [t for c in whole for n in range(1, 10) if (t := f"{c}.{n}") not in choices]
+
+
 def tenths(values: Iterable[float]) -> dict[str, float]:
     """The scores from the first to the last value in steps of a tenth, as texts: "8", "8.0", "8.1"."""
     scores = sorted(values)
@@ -207,8 +212,8 @@ def share(
     added to in `settled`, and to texts that may grow into longer choices, in `growing`.
 
     Blanks in front do not count. A text that is a choice keeps all that does not lead to a longer one, or to another
-    number ("1" + "5" with the choices 1 to 10). A token that holds a choice and more counts only where it is whole
-    whatever follows: "8\n" and "8)", but not "80", "8.5" or "1.", which may become "1.5" or the first of a list.
+    number ("1" + "5" with the choices 1 to 10 is neither). A token that holds a choice and more counts only where it is
+    whole whatever follows: "8\n" and "8. The", but not "80", "8.5" or "1.", which may become "1.5" or begin a list.
     """
     grown = {text + token: probability * p for token, p in following.items() if token}
     offered = {new.lstrip() for new in grown}
@@ -223,10 +228,11 @@ def share(
         elif choice is None:
             continue
         elif choice == mine:
-            continue  # stays with the text
+            if not (NUMBER.fullmatch(mine) and ANOTHER.match(begun[len(mine) :])):
+                continue  # stays with the text
         else:
             rest = begun[len(choice) :]
-            if is_whole(choice, rest, choices) and not (NUMBER.fullmatch(choice) and UNDECIDED.match(rest)):
+            if is_whole(choice, rest, choices) and not (NUMBER.fullmatch(choice) and UNDECIDED.fullmatch(rest)):
                 settled[choice] += p
         kept -= p
     if kept > 0 and mine in choices:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from videoqa.engines import ChoiceLogprobs, Conversation, Reply
 from videoqa.engines.chat import chat_template as read_template
 from videoqa.engines.chat import cuts_in, defuse, load_picture, parts
-from videoqa.engines.choices import drawn, is_whole, longest, share
+from videoqa.engines.choices import drawn, is_whole, longest, share, tenths_of
 from videoqa.engines.completion import Completion, Top, positions_of
 from videoqa.engines.endpoint import Endpoint, EndpointError, RowError, checked_key, completions_url
 from videoqa.engines.probe import Probed, alive, probe
@@ -133,13 +133,16 @@ class ServerEngine:
         """It gives log-probabilities."""
         return not self._thinking and self._probed.manner.top is not None
 
-    # A request would be needed behind every number: what comes behind the greedy reply's number alone is known.
-    can_follow = False
-
     @cached_property
     def can_force(self) -> bool:
         """It continues a forced start."""
         return not self._thinking and self._probed.manner.forced
+
+    @property
+    def can_follow(self) -> bool:
+        """What comes behind each number is asked for, by a request that forces the number. Else what comes behind the
+        greedy reply's number alone is known, and "85" of another reply counts as 8."""
+        return self.can_force
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -190,9 +193,10 @@ class ServerEngine:
         """See Engine.choice_logprobs. Read from the `top_logprobs` of the greedy reply.
 
         A choice that is one token is exact if it is among the (20, or the server's maximum) reported tokens and -inf if
-        not. A beginning that longer choices share ("1" of "10") is split by the next position: free where the greedy
-        reply goes through it, by one more request where the start can be forced. Else it counts for no choice, and
-        the mass is that much lower, unless the longer choices were themselves reported as tokens: then it is whole.
+        not. A number, or a beginning that longer choices share ("1" of "10"), is split by the next position: free where
+        the greedy reply goes through it, by one more request where the start can be forced. Else a number counts as
+        whole, and a beginning for no choice: the mass is that much lower, unless the longer choices were themselves
+        reported as tokens.
         Without a forced start the condition is that the reply began with `start` as the server wrote it by itself (or
         with the choice at once); one that makes something else of its choice ("8.5", "1. The reference") offers none.
         """
@@ -312,10 +316,12 @@ class ServerEngine:
                 return ChoiceLogprobs(dict.fromkeys(choices, -math.inf), None, reply.prompt_tokens)
         settled: dict[str, float] = defaultdict(float)
         growing, path = {"": 1.0}, ""
+        # a number may always grow: "8.5" is not 8, also where it is no choice
+        longer = [*choices, *tenths_of(choices)] if self.can_force else choices
         for token, top in positions:
             if path not in growing:
                 break
-            share(path, growing.pop(path), drawn(top, temperature, top_p), choices, settled, growing)
+            share(path, growing.pop(path), drawn(top, temperature, top_p), longer, settled, growing)
             path += token
         for _ in range(most if self.can_force else 0):
             # a text that ends in a blank cannot be forced: many templates strip it
@@ -323,7 +329,7 @@ class ServerEngine:
                 forced = (start.rstrip() if begun[0].isspace() else start) + begun
                 _, next_ones = await self._ask_top(client, conversation, forced, 1)
                 probability = growing.pop(begun)
-                share(begun, probability, drawn(next_ones[0][1], temperature, top_p), choices, settled, growing)
+                share(begun, probability, drawn(next_ones[0][1], temperature, top_p), longer, settled, growing)
         for begun, probability in growing.items():
             if probability <= NEGLIGIBLE and begun.strip() in choices:
                 settled[begun.strip()] += probability
