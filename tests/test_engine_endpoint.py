@@ -194,7 +194,8 @@ def test_a_server_that_fails_from_some_row_on_ends_the_run_with_one_line(answer:
             for row, got in engine(server, tries=1, timeout=0.5, concurrency=4).generate(rows(500), max_new_tokens=8):
                 found[row] = got
     assert "\n" not in str(told.value)
-    assert sum(r.text == "7" for r in found.values()) == 20 and len(found) == 20 + FEW
+    # one that fails may come before the last that went well
+    assert sum(r.text == "7" for r in found.values()) == 20 and 20 + FEW <= len(found) < 20 + FEW + 4
     assert len(server.asks) < 60
 
 
