@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_models import SCORES, Plain, chats, tiny
-from videoqa.engines import Conversation, Reply, decoding
+from videoqa.engines import Conversation, Reply, choices, decoding
 from videoqa.engines.chat import revision
 from videoqa.engines.choices import FOLLOWED
 from videoqa.engines.prefixes import plan_groups, shared_length
@@ -68,7 +68,7 @@ def test_the_numbers_of_a_batch_are_those_of_one_row_at_every_step(kind: str) ->
                 engine._network.step(batch, torch.tensor([fed[row][step] for row in batch.rows]))
 
 
-JOINED = ("llama", "qwen2")  # full attention in every layer; the others go on batch by batch
+JOINED = ("llama", "qwen2")  # full attention in every layer: batches join, beginnings grow side by side
 
 
 @pytest.mark.parametrize("kind", BATCHED)
@@ -104,6 +104,31 @@ def test_choices_are_as_probable_as_in_a_pass_of_their_own(kind: str) -> None:
         for row, one in zip(rows, found, strict=True):
             assert one == pytest.approx(plain.choices(row, "Score: ", temperature, top_p), abs=2 * FOLLOWED)
             assert sum(one.values()) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("kind", BATCHED)
+@pytest.mark.parametrize("digits_apart", [True, False])
+def test_beginnings_side_by_side_are_as_probable_as_one_after_the_other(
+    kind: str, digits_apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choices, "FOLLOWED", 1e-9)  # a tiny model holds all of them possible
+    engine = TransformersEngine(str(tiny(kind, digits_apart)), batch_size=5)
+    assert engine._network.grows == (kind in JOINED)
+    forward, passes = engine._network._forward, []
+
+    def counted(*args: Any, **how: Any) -> Any:
+        passes.append(1)
+        return forward(*args, **how)
+
+    monkeypatch.setattr(engine._network, "_forward", counted)
+    found, counts = [], []
+    for grows in (engine._network.grows, False):
+        engine._network.grows = grows
+        passes.clear()
+        found.append(probabilities(engine, chats(2, 3), start="Score: "))
+        counts.append(len(passes))
+    assert [pytest.approx(one, abs=1e-6) for one in found[0]] == found[1]
+    assert (counts[0] < counts[1] / 3) == (kind in JOINED)
 
 
 @pytest.mark.parametrize("start", ["Score: ", "Score:", ""])

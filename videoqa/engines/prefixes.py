@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -104,12 +104,23 @@ class Batch:
 
 
 @dataclass
+class Twigs:
+    """Beginnings of replies, side by side in the cache of their batch: no one sees another's tokens."""
+
+    batch: Batch
+    rows: Sequence[int]  # whose beginning each is: places in the batch
+    slots: Sequence[tuple[int, ...]]  # where in the cache its own tokens stand
+    logits: Any  # (beginnings, vocabulary), float32: what comes next
+
+
+@dataclass
 class Network:
     """A causal model and how rows are put together in it."""
 
     model: Any
     batch_size: int
     packing: Packing = "shared prefixes"
+    grows: bool = False  # whether the model takes a mask of its own for every token, which `grow` needs
 
     def __post_init__(self) -> None:
         config = self.model.config.get_text_config()
@@ -176,6 +187,29 @@ class Network:
         out = self._forward(tokens[:, None], batch.mask, batch.lengths[:, None], batch.cache, batch.exact, first=False)
         batch.cache, batch.lengths = out[self._cache], batch.lengths + 1
         batch.logits = out.logits[:, -1].float()
+
+    def grow(self, twigs: Twigs, places: Sequence[int], tokens: Sequence[int]) -> Twigs:
+        """Longer beginnings: each of these places (repeats allowed) with a next token. All in one pass, without a copy
+        of the cache; the batch cannot go on afterwards."""
+        import torch
+
+        batch, device = twigs.batch, self.model.device
+        held, rows = batch.cache.get_seq_length(), [twigs.rows[n] for n in places]
+        taken: Counter[int] = Counter()
+        columns = [(taken.update([row]), taken[row] - 1)[1] for row in rows]
+        width = max(taken.values())
+        ids = torch.zeros((len(batch.rows), width), dtype=torch.long)
+        seen = torch.zeros((len(batch.rows), width, held + width), dtype=torch.bool)
+        seen[:, :, : batch.mask.shape[1]] = batch.mask.bool().cpu()[:, None]
+        slots = [(*twigs.slots[n], held + column) for n, column in zip(places, columns, strict=True)]
+        for row, column, token, own in zip(rows, columns, tokens, slots, strict=True):
+            ids[row, column] = token
+            seen[row, column, list(own)] = True
+        dtype = self.model.dtype
+        mask = torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)[:, None]
+        positions = (batch.lengths + len(slots[0]) - 1)[:, None].expand(-1, width)
+        out = self._forward(ids.to(device), mask.to(device), positions, batch.cache, batch.exact, first=False)
+        return Twigs(batch, rows, slots, out.logits[rows, columns].float())
 
     def _groups(self, chosen: list[list[int]], more: int) -> list[Group]:
         """The plan; every row alone where prefixes cannot be shared. A sliding window counts the padding between a

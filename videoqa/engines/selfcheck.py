@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from videoqa.engines.decoding import unusable
-from videoqa.engines.prefixes import PACKINGS, Network, Packing
+from videoqa.engines.prefixes import PACKINGS, Network, Packing, Twigs
 from videoqa.errors import UserError
 
 # Mean difference of the log-probabilities over the vocabulary, above which two runs are not the same numbers. What
@@ -59,6 +59,7 @@ def settle(network: Network, tokens: Sequence[int], name: str) -> Packing:
                     stacklevel=2,
                 )
             network.packing = packing
+            network.grows = _grows(network, rows, fed, plain, TOLERANCE.get(dtype, TOLERANCE["bfloat16"]))
             return packing
         problems.append(f"log-probabilities differ by {distance:.2g}")
     raise UserError(
@@ -135,6 +136,32 @@ def _packed(network: Network, rows: Sequence[list[int]], fed: Sequence[list[int]
                     batch.keep([0, *range(2, len(batch.rows))])
                 network.step(batch, torch.tensor([fed[row][step] for row in batch.rows], device=network.model.device))
     return results
+
+
+def _grows(
+    network: Network, rows: Sequence[list[int]], fed: Sequence[list[int]], plain: Sequence[Sequence[Any]], most: float
+) -> bool:
+    """Whether beginnings can grow side by side (Network.grow): each row's next token beside another one."""
+    import torch
+
+    if network.packing != "shared prefixes" or network.window < math.inf:
+        return False
+    results: list[list[Any]] = [[] for _ in rows]
+    try:
+        for batch in replace(network, batch_size=4).batches(rows, range(len(rows)), STEPS):
+            with torch.inference_mode():
+                root = Twigs(batch, range(len(batch.rows)), [()] * len(batch.rows), batch.logits)
+                places = [k for k in range(len(batch.rows)) for _ in range(2)]
+                tokens = [token for row in batch.rows for token in (rows[row][0], fed[row][0])]
+                grown = network.grow(root, places, tokens)
+            for k, row in enumerate(batch.rows):
+                both = (batch.logits[k], grown.logits[2 * k + 1])
+                results[row] = [logits.log_softmax(-1).cpu() for logits in both]
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # whatever an architecture raises that does not take such a mask: it is asked otherwise
+        return False
+    return difference(results, plain) <= most
 
 
 def _what(network: Network, name: str) -> str:

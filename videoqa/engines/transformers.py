@@ -12,7 +12,6 @@ Conversations that hold pictures go another way: videoqa/engines/pictures.py.
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import math
 from collections import defaultdict
@@ -24,21 +23,19 @@ from videoqa.engines import ChoiceLogprobs, Conversation, Reply, model_place
 from videoqa.engines.chat import chat_template as read_template
 from videoqa.engines.chat import control_tokens, cuts_in, has_pictures, render
 from videoqa.engines.chat import revision as revision_of
-from videoqa.engines.choices import TAIL, Behind, Choices
-from videoqa.engines.choices import Path as Ids
+from videoqa.engines.choices import TAIL, Choices
 from videoqa.engines.decoding import (
     NOT_A_NUMBER,
     Choosing,
     Decoding,
-    next_chances,
     pick,
     rounds,
-    settled,
     unusable,
 )
 from videoqa.engines.pictures import Vision
-from videoqa.engines.prefixes import Batch, Network
+from videoqa.engines.prefixes import Network
 from videoqa.engines.selfcheck import TEXT, settle
+from videoqa.engines.weighing import weigh
 from videoqa.errors import UserError
 from videoqa.files import short_hash
 
@@ -349,7 +346,7 @@ class TransformersEngine:
             choices = self._split(tail, how.choices)
             for batch in self._network.batches(ids, rows, choices.longest, exact=True):
                 with torch.inference_mode():
-                    weighed = self._walk(batch, choices, how)
+                    weighed = weigh(self._network, batch, choices, how)
                 for row, logprobs in zip(batch.rows, weighed, strict=True):
                     yield row, ChoiceLogprobs(logprobs, None if logprobs else NOT_A_NUMBER, len(ids[row]))
 
@@ -359,27 +356,3 @@ class TransformersEngine:
             made = Choices(lambda t: self._encode([t])[0], self._tokenizer.decode, tail, choices)
             self._known_choices[tail, choices] = made
         return self._known_choices[tail, choices]
-
-    def _walk(self, batch: Batch, choices: Choices, how: Choosing) -> list[dict[str, float] | None]:
-        """Log-probability of each choice for each row of the batch; goes on behind what some row may say."""
-        import torch
-
-        known: dict[Ids, list[Behind | None]] = {}
-
-        def follow(beginning: Ids, branch: Batch) -> None:
-            known[beginning] = next_chances(branch.logits, choices, beginning, how)
-            longer = [b for b in choices.beginnings(len(beginning) + 1) if b[:-1] == beginning and likely(b)]
-            for one in longer:
-                twig = copy.copy(branch)
-                if one is not longer[-1]:  # the last one may use up what the others have left
-                    twig.cache = copy.deepcopy(branch.cache)  # of whatever layers: recurrent ones have their own states
-                self._network.step(twig, torch.full_like(branch.lengths, one[-1]))
-                follow(one, twig)
-
-        def likely(path: Ids) -> bool:
-            rows = range(len(batch.rows))
-            each = ({b: behind for b in known if (behind := known[b][row]) is not None} for row in rows)
-            return any(choices.followed(one, path) for one in each)
-
-        follow((), batch)
-        return settled(known, choices)
