@@ -4,9 +4,13 @@ vLLM (tests/stand_in), two of a real vision model."""
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pickle
+import random
+import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,12 +22,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder.repo import folder_sha256
 from tests.scripted import Scripted
 from videoqa import runs
 from videoqa.engines import Conversation, open_engine, ray_cluster
 from videoqa.engines import ray as ray_engine
 from videoqa.engines.ray import ALONE, RayEngine, alike, blocks
-from videoqa.engines.ray_copy import Copy, versions
+from videoqa.engines.ray_copy import About, Copy, versions
 from videoqa.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,6 +174,46 @@ def test_what_a_copy_refuses_is_one_line(cluster: str, tmp_path: Path) -> None:
 def test_another_cluster_than_the_one_connected_to_is_refused(cluster: str) -> None:
     with pytest.raises(UserError, match=r"cannot be to 127\.0\.0\.1:1 as well"):
         open_engine("ray:1*vllm:model?address=127.0.0.1:1")
+
+
+WAITING = """
+import sys, time
+from videoqa.engines.ray_cluster import connect
+connect(sys.argv[1])
+import ray
+answer = ray.remote(time.sleep).remote(60)
+print("asked", flush=True)
+ray.get(answer)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_any_other_run_ends_one_with_copies_and_not_as_an_abort(cluster: str, name: str) -> None:
+    number = getattr(signal, name)
+    run = subprocess.Popen(
+        [sys.executable, "-c", WAITING, cluster],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # nohup ignores it
+    )
+    assert run.stdout is not None and run.stdout.readline() == "asked\n"
+    run.send_signal(number)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == -number and "Fatal" not in errors, errors
+
+
+def test_a_process_with_handlers_of_its_own_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray", reason="the package ray is not installed (extra `ray`)")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: signal.signal(signal.SIGTERM, print))
+    before = signal.signal(signal.SIGTERM, mine := lambda *_: None)
+    try:
+        ray_cluster.connect("local")
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture
@@ -333,6 +378,16 @@ def test_frames_are_read_where_the_model_is(
         here.append(row["clip"])
         return read(self, row)
 
+    sizes: list[int] = []
+    spread = RayEngine.spread
+
+    def weighed(self: Any, task: Any, items: Any, *more: Any) -> Iterator[tuple[int, Any]]:
+        sizes.append(len(pickle.dumps((task, items))))
+        for index, result in spread(self, task, items, *more):
+            sizes.append(len(pickle.dumps(result)))
+            yield index, result
+
+    monkeypatch.setattr(RayEngine, "spread", weighed)
     monkeypatch.setattr(videos.Videos, "frames", noted)
     folders = []
     for n, spec in enumerate((str(tiny_vision), f"ray:2*{tiny_vision}?cpus=1")):
@@ -347,6 +402,52 @@ def test_frames_are_read_where_the_model_is(
     assert lines(folders[0]) == lines(folders[1])
     assert all(line["frames"] for line in folders[1].answers().values())
     assert asking.VIDEO_ERROR not in (tmp_path / "1" / "answers.jsonl").read_text()
+    rows = len(folders[1].answers())
+    assert len(sizes) == 1 + rows and max(sizes[1:]) < 5_000, "answers, no pictures"
+    assert sizes[0] < 3_000 * rows, "rows and the place of the videos"
+
+
+def by_seed(text: str, seed: int) -> str:
+    """What a sampled model says in a stage of the builder: by the prompt and the seed."""
+    numbers = [line.split(":")[0] for line in text.splitlines() if line[:1].isdigit()]
+    labels = ("repeat", "unique") if '"repeat"' in text else ("specific", "generic")
+    places = random.Random(f"{seed} {text}")
+    return json.dumps({number: labels[places.random() < 0.7] for number in numbers})
+
+
+class Saying(Copy):
+    """A copy of a scripted model."""
+
+    def open(self, *_: Any) -> About:
+        self._engine = Scripted(by_seed)
+        return About("scripted", self._engine.settings, False, False, False, versions(), "127.0.0.1")
+
+
+def test_a_build_by_a_model_is_the_same_with_copies(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from builder.__main__ import app
+
+    monkeypatch.setattr(ray_engine, "Copy", Saying)
+    made = {"one": Scripted(by_seed), "copies": all_ready(open_engine("ray:2*model?cpus=1", device="cpu"))}
+    for name, engine in made.items():
+        monkeypatch.setattr("videoqa.engines.open_engine", lambda *_, engine=engine: engine)
+        how = ["--source", ROOT / "demo" / "data", "--out", tmp_path / name, "--runs", "2", "--engine", "model"]
+        how += ["--votes", "llm", "--wording", "llm", "--purposes", "llm"]
+        done = CliRunner().invoke(app, ["build", *map(str, how)])
+        assert done.exit_code == 0, done.output
+    assert folder_sha256(tmp_path / "one") == folder_sha256(tmp_path / "copies")
+    one, copies = (tmp_path / f"{name}.stages" for name in made)
+    assert {path.name for path in one.iterdir()} == {path.name for path in copies.iterdir()} >= {"votes.jsonl"}
+    for path in one.iterdir():
+        mine, theirs = (file.read_text().splitlines() for file in (path, copies / path.name))
+        if path.name in ("replies.jsonl", "prompts.jsonl"):  # written as replies come
+            mine, theirs = sorted(mine), sorted(theirs)
+        assert mine == theirs, path.name
+    seeds = {json.loads(line)["seed"] for line in (copies / "replies.jsonl").read_text().splitlines()}
+    assert {1, 2} <= seeds, "sampled votes"
 
 
 def test_conversations_with_the_same_beginning_are_alike() -> None:

@@ -336,20 +336,29 @@ def test_a_run_of_a_prompt_that_the_track_does_not_have_counts_as_its_first_kind
         assert (made["kind"], made["prompt"]) == (kind, prompt)
 
 
-def test_shards_that_are_merged_twice_are_there_once(judged: Make, tmp_path: Path) -> None:
+def test_shards_are_there_once_however_often_they_are_merged_and_only_when_they_are_whole(
+    judged: Make, tmp_path: Path
+) -> None:
     folder = judged()
     config = json.loads((folder / "config.json").read_text())
-    lines = (folder / "answers.jsonl").read_text().splitlines()[:4]
+    lines = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
     shards = []
     for at in (1, 2):
         shard = Run(tmp_path / f"shard {at}", config | {"shard": f"{at}/2"})
-        for line in lines[2 * at - 2 : 2 * at]:
-            shard.answers_file.append(json.loads(line))
+        ids = {row["id"] for row in rows_of(shard)}
+        *first, last = (line for line in lines if line["id"] in ids)
+        for line in first:
+            shard.answers_file.append(line)
         shards.append(shard)
+        if at == 2:
+            with pytest.raises(ValueError, match=r"shard 2: 1 of its \d+ rows have not been asked yet"):
+                merge_runs(shards, tmp_path / "all")
+            assert not (tmp_path / "all").exists()
+        shard.answers_file.append(last)
     merged = merge_runs(shards, tmp_path / "all")
     assert merged.config["shard"] is None
     assert sorted(line["id"] for line in merge_runs(shards, tmp_path / "all").answers_file.read()) == sorted(
-        json.loads(line)["id"] for line in lines
+        line["id"] for line in lines
     )
     with pytest.raises(ValueError, match="all shards of one run are needed, each once; these are 1/2"):
         merge_runs(shards[:1], tmp_path / "one")

@@ -164,7 +164,7 @@ def _run_config(path: Path) -> dict[str, Any]:
 
 def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
     """One run of all its shards: answers and verdicts are put together, scores are for `easg-bench judge` to make.
-    Raises RunMismatch where the shards are not all the parts of one run."""
+    Raises RunMismatch where the shards are not all the parts of one run, or one of them has not been answered whole."""
     parts = sorted(str(run.config.get("shard")) for run in shards)
     wholes = [{k: v for k, v in run.config.items() if k != "shard"} for run in shards]
     for run, whole in zip(shards, wholes, strict=True):
@@ -173,6 +173,10 @@ def merge_runs(shards: Sequence[Run], out: str | Path) -> Run:
     count = parts[0].partition("/")[2]
     if parts != sorted(f"{n}/{count}" for n in range(1, int(count or 1) + 1)):
         raise RunMismatch(f"all shards of one run are needed, each once; these are {', '.join(parts)}")
+    for run in shards:
+        rows, answers = rows_of(run), run.answers()
+        if left := sum(row["id"] not in answers for row in rows):
+            raise RunMismatch(f"{run.folder}: {left} of its {len(rows)} rows have not been asked yet: let it end first")
     merged = Run(out, {**wholes[0], "shard": None})
     for lines in ("answers_file", "verdicts_file", "steps_file"):
         have = {json.dumps(line, sort_keys=True) for line in getattr(merged, lines).read()}

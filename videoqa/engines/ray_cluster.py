@@ -6,13 +6,18 @@ Ray can do without any password. With RAY_AUTH_MODE=token on every node and here
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
 import re
+import signal
 import socket
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from videoqa.errors import UserError
 
@@ -21,6 +26,7 @@ GONE_S = 20.0  # without an answer of the head; one that keeps its state elsewhe
 # Heads speak HTTP/2 (RFC 9113): its preface with empty settings; the answer begins with settings, after their length
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 ANSWER = bytes([4])
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows lacks SIGHUP
 
 
 def connect(address: str | None) -> None:
@@ -42,11 +48,43 @@ def connect(address: str | None) -> None:
     if place not in (None, "local"):
         _try(str(place), source)
     try:
-        ray.init(address=place or address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        with _ends_kept():
+            ray.init(
+                address=place or address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False
+            )
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:  # RayError: a wrong token too
         raise UserError(
             f"the Ray cluster at {place or 'this machine'}: {' '.join(str(error).split())[:300]}"
         ) from error
+
+
+@contextlib.contextmanager
+def _ends_kept() -> Iterator[None]:
+    """What ends this process by a signal still does: Ray would make an exception of SIGTERM that its own calls then
+    abort by (134). The signals end it like Ctrl-C, which also ends the cluster that was started here, and then by what
+    they are (143, 129). A process with handlers of its own keeps them."""
+    if threading.current_thread() is not threading.main_thread():  # where Python has no handlers, nor has Ray
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in ENDS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, _end if handler == signal.SIG_DFL else handler)
+
+
+def _end(number: int, _: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
+    atexit.register(_end_by, number)
+    raise KeyboardInterrupt
+
+
+def _end_by(number: int) -> None:
+    import ray
+
+    ray.shutdown()
+    os.kill(os.getpid(), number)
 
 
 def _remembered() -> tuple[str | None, str]:
