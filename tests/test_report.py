@@ -18,7 +18,7 @@ import pytest
 
 import easg_bench
 from tests.test_results import result as a_result
-from videoqa import report, tables
+from videoqa import figures, report, tables
 from videoqa.benchmarks.easg import EASG
 from videoqa.benchmarks.easg.published import TYPES
 from videoqa.commands import main
@@ -70,7 +70,7 @@ def test_the_numbers_of_the_page_are_those_of_the_file_to_the_last_digit(judged:
     found = Page(text).tables["score-table"]
     for folder, row in zip(folders, found[1:3], strict=True):
         data = json.loads((folder / "scores.json").read_text())
-        summaries = [*(data["types"][t] for t in TYPES), data["avg"]]
+        summaries = [data["avg"], *(data["types"][t] for t in TYPES)]
         assert [float(v) for v in row] == [x for s in summaries for x in (s["value"], *s["interval"])]
 
 
@@ -403,7 +403,7 @@ def test_what_needs_no_judge_stands_in_terminal_and_page(judged: Callable[..., P
     folder = judged("org/a", say=lambda text: "pick cup")
     data = json.loads((folder / "scores.json").read_text())
     (one,) = [read(folder / "scores.json")]
-    rows = {name: means for _, name, means in tables.extras_rows([one, one])}
+    rows = {name: means for _, name, means in figures.extras_rows([one, one])}
     assert list(rows) == ["exact", "f1", "verb", "relation", "object"]
     by_type = data["extras"]["match_f1"]
     assert rows["f1"] == [by_type[t]["mean"] for t in (*TYPES, "all")]
@@ -460,3 +460,18 @@ def test_a_partial_run_is_submitted_only_on_request(
         assert (ended.value.code or 0) == code
         assert len(list(board.rglob("scores.json"))) == (not code)
     assert "is partial: 60 of 60 rows have a score (a limit of 60 rows)" in capsys.readouterr().err
+
+
+def test_the_figures_of_a_track_with_one_type_are_a_column_a_run_also_where_two_have_one_label() -> None:
+    rows: list[tuple[str, str, list[float | None]]] = [
+        ("a", "chance", [0.2, 0.2]),
+        ("a", "mass", [0.9, 0.9]),
+        ("a", "chance", [0.25, 0.25]),
+        ("b", "chance", [0.2, 0.2]),
+        ("b", "mass", [None, None]),
+    ]
+    assert figures.one_type_extras(rows) == [
+        ("a", {"chance": 0.2, "mass": 0.9}),
+        ("a", {"chance": 0.25}),
+        ("b", {"chance": 0.2}),
+    ]

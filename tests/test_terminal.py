@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from videoqa import tables
+from videoqa import figures, tables
 from videoqa.commands import command_line
 from videoqa.commands import options as o
 from videoqa.engines import _made
@@ -65,7 +65,7 @@ def test_tables_of_runs_show_every_number_whole(width: int, judged: Callable[...
     results = [read(path) for run in runs for path in files(run)]
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(tables.table(results, width))
-    console.print(tables.extras_table(results))
+    console.print(figures.extras_table(results))
     text = console.export_text()
     assert CUT not in text and max(map(len, text.splitlines())) <= width
     for summary in (*results[0].types.values(), results[0].avg):

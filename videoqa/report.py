@@ -24,6 +24,7 @@ from videoqa.browsed import STATES, rows_json, state
 from videoqa.choices import LETTERS
 from videoqa.comparison import Comparison, compare
 from videoqa.errors import UserError
+from videoqa.figures import extras_rows, one_type_extras
 from videoqa.folders import command_without_folders, without_folders
 from videoqa.panel import MEAN, Panel, panel
 from videoqa.rating import calibration, scored
@@ -36,7 +37,6 @@ from videoqa.tables import (
     GOOD_MASS,
     MARK,
     broken_down,
-    extras_rows,
     grouped,
     labels,
     main_rows,
@@ -273,6 +273,7 @@ def html(views: Sequence[View], rows: Sequence[Row], prices: tuple[float, float]
         describe_judge=describe_judge,
         notes=notes(results),
         extras=extras_rows(results),
+        one_type_extras=one_type_extras,
         letters=LETTERS,
         judged=of_track.rubric is not None,
         good_mass=GOOD_MASS,

@@ -159,49 +159,6 @@ def table(results: Sequence[Result], width: int = 140) -> Any:
     return shown
 
 
-def extras_rows(results: Sequence[Result]) -> list[tuple[str, str, list[float | None]]]:
-    """What is known without a judge: run, figure, and its mean by type and over all rows. Each run once, however many
-    judges rated it."""
-    of_track = track_of(results)
-    if of_track.extras is None:
-        return []
-    heads = {name.partition("_")[0] for name in of_track.extras.names}
-    common = f"{heads.pop()}_" if len(heads) == 1 else ""  # "match_" of match_f1, match_verb
-    rows, seen = [], []
-    for result in results:
-        key = (result.label, result.data.revision, result.extras)
-        if key in seen:
-            continue
-        seen.append(key)
-        for name in of_track.extras.names:
-            if by_type := result.extras.get(name):
-                means = [by_type.get(kind, {}).get("mean") for kind in (*of_track.types, "all")]
-                rows.append((result.label, name.removeprefix(common).replace("_", " "), means))
-    return rows
-
-
-def extras_table(results: Sequence[Result]) -> Any:
-    """The figures that need no judge, as a rich table; None where there are none."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    rows, of_track = extras_rows(results), track_of(results)
-    if not rows or of_track.extras is None:
-        return None
-    shown = Table(title=f"{of_track.extras.title} (no judge needed; 0 to 1)")
-    shown.add_column("", overflow="fold")
-    for name in (*of_track.types, "all rows"):
-        shown.add_column(name, justify="right", overflow="fold")
-    before = None
-    for label, name, means in rows:
-        if label != before and rows[0][0] != rows[-1][0]:
-            shown.add_section()
-            shown.add_row(escape(label), style="bold")
-        before = label
-        shown.add_row(f"  {name}", *("-" if mean is None else f"{mean:.2f}" for mean in means))
-    return shown
-
-
 def broken_down(results: Sequence[Result]) -> dict[str, list[tuple[str, list[Summary | None]]]]:
     """The scores by what is known of the questions: of each breakdown its values, each with the score of every run."""
     names = dict.fromkeys(name for result in results for name in result.breakdowns)

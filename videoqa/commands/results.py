@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 from huggingface_hub.constants import EVAL_RESULTS_FOLDER
 
-from videoqa import answers_file, comparison, panel, results, tables
+from videoqa import answers_file, comparison, figures, panel, results, tables
 from videoqa import report as reports
 from videoqa import submit as submission
 from videoqa.commands import options as o
@@ -94,7 +94,7 @@ def _print_tables(read: list[tuple[Path, results.Result]]) -> None:
             console().print(tables.beside(of_group))
     for of_values in tables.breakdown_tables(every):
         console().print(of_values)
-    if (extras := tables.extras_table(every)) is not None:
+    if (extras := figures.extras_table(every)) is not None:
         console().print(extras)
     if len(tables.grouped(every)) > 1:
         print("These are several judges or data sets: their scores cannot be compared.")
