@@ -181,7 +181,7 @@ import sys, time
 from videoqa.engines.ray_cluster import connect
 connect(sys.argv[1])
 import ray
-answer = ray.remote(time.sleep).remote(60)
+answer = ray.remote(lambda: time.sleep(60)).remote()
 print("asked", flush=True)
 ray.get(answer)
 """
@@ -198,7 +198,8 @@ def test_a_signal_that_ends_any_other_run_ends_one_with_copies_and_not_as_an_abo
         text=True,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # nohup ignores it
     )
-    assert run.stdout is not None and run.stdout.readline() == "asked\n"
+    assert run.stdout is not None and run.stderr is not None
+    assert run.stdout.readline() == "asked\n", run.stderr.read()
     run.send_signal(number)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == -number and "Fatal" not in errors, errors

@@ -5,7 +5,8 @@
     ray:8*build/models/smollm2?cpus=4                   8 copies on CPUs; without a cluster Ray is started here
 
 Results come back row by row, so the run folder keeps its one writer and a stopped run goes on by the same command. What
-the engine says of itself is what its copies say, so its results and its verdicts are those of one process.
+the engine says of itself is what its copies say, so its results and its verdicts are those of one process (up to the
+last digits of probabilities: rows stand in other batches).
 
 Rows go out in blocks that share the beginnings of their prompts, or by clip where a whole way of asking is sent, frames
 and all (`spread`: videos are then read by the copy, and no picture travels). A copy that dies is started again, and the
