@@ -1,10 +1,13 @@
 """Multiple choice from open questions: wrong options by an engine, changed until blind models fail.
 
-A round has four steps; a question that does not get through goes into the next one, and after the last it is listed and
+A round has five steps; a question that does not get through goes into the next one, and after the last it is listed and
 left out:
 
     write     wrong options about as long as the right one, as many as are still wanted
     rules     builder/options.py: none twice, none empty, none equal to the right one, no length that gives it away
+    grade     a judge rates each wrong option by the rubric of the open questions, as if it were an answer: one that is
+              above 0.3 has key points of the right answer and contradicts none, so it is right in other words; it is
+              refused, as is one whose grade cannot be read, and asked for anew with the reason
     blind     each blind model sees question and options in all their rotations, and nothing of the video
     change    where one finds the right option, the wrong ones are written anew, but for those that took a model in:
               that it chose in two or more rotations
@@ -25,15 +28,20 @@ from typing import Any
 from builder.options import LengthBias, chosen, length_bias, option_faults
 from builder.replies import json_in
 from builder.stages import Request, Stages
+from videoqa.benchmarks.worldqa.rubrics import KEY_POINTS
 from videoqa.choices import LETTERS, lettered, shifts, shuffled
+from videoqa.judge import SCORE_LINE_TOKENS, prompt
 from videoqa.reading.choices import is_right
+from videoqa.reply import read_reply
 from videoqa.rows import Row
+from videoqa.scorer import Item
 
 OPTIONS = 4  # of a question, the right one among them
 ROUNDS = 5
 TEMPERATURE = 0.7  # of the later rounds; the first is greedy
 TOKENS = 500  # longest reply that writes
 SEED = 0  # of the order of the options
+MOST = 0.3  # highest grade of a wrong option: it may share a key point if it contradicts another
 DECISIONS = ("rounds",)
 PASSED, NEVER = "blind models fail", "never failed"
 
@@ -62,6 +70,7 @@ class Draft:
     state: str = ""  # PASSED, or what was wrong in the last round
     hint: str = ""
     failed: bool = False  # a call of its last round failed
+    refused: list[dict[str, Any]] = field(default_factory=list)  # by the judge: round, option, grade (None: unread)
 
     @property
     def id(self) -> str:
@@ -81,15 +90,21 @@ class Draft:
 
 
 def make(
-    rows: Sequence[Row], writing: Stages, answering: Sequence[Stages], *, options: int = OPTIONS, rounds: int = ROUNDS
+    rows: Sequence[Row],
+    writing: Stages,
+    answering: Sequence[Stages],
+    grading: Stages,
+    *,
+    options: int = OPTIONS,
+    rounds: int = ROUNDS,
 ) -> list[Draft]:
-    """Options for each question, in its order. `answering` are the blind models."""
+    """Options for each question, in its order. `answering` are the blind models, `grading` is the judge."""
     drafts = [Draft(row) for row in rows]
     for number in range(1, rounds + 1):
         open_ = [draft for draft in drafts if not draft.passed]
         _write(open_, writing, options - 1, number)
-        sound = [draft for draft in open_ if not draft.state]
-        _blind(sound, answering)
+        _grade([draft for draft in open_ if not draft.state], grading, number)
+        _blind([draft for draft in open_ if not draft.state], answering)
         for draft in open_:
             draft.rounds = number
             writing.decide("rounds", id=draft.id, round=number, wrong=draft.wrong, decision=draft.state)
@@ -155,6 +170,37 @@ def read_wrong(text: str, known: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
+def _grade(drafts: Sequence[Draft], stages: Stages, number: int) -> None:
+    """Have the judge rate the wrong options; the `state` of a draft with one that it refuses says so, and the others of
+    that draft are kept."""
+    asked = [(draft, option) for draft in drafts for option in draft.wrong]
+    requests = [
+        Request(
+            f"{draft.id}: {option}",
+            prompt(KEY_POINTS, Item(draft.row["question"], draft.row["answer"], option)),
+            SCORE_LINE_TOKENS,
+            KEY_POINTS.start,
+        )
+        for draft, option in asked
+    ]
+    replies = stages.ask("grade", requests, seed=0, temperature=0.0) if requests else []
+    grades: dict[str, dict[str, float | None]] = {draft.id: {} for draft in drafts}
+    for (draft, option), reply in zip(asked, replies, strict=True):
+        grades[draft.id][option] = None if reply.text is None else read_reply(reply.text, KEY_POINTS).score
+        draft.failed |= reply.text is None
+    for draft in drafts:
+        mine = grades[draft.id]
+        bad = {option: grade for option, grade in mine.items() if grade is None or grade > MOST}
+        if bad:
+            draft.refused += [{"round": number, "option": option, "grade": grade} for option, grade in bad.items()]
+            draft.keep = [option for option in draft.wrong if option not in bad]
+            unread = sum(grade is None for grade in bad.values())
+            draft.state = f"{stages.engine.name} refuses {len(bad)} of {len(mine)} wrong answers" + (
+                f" ({unread} without a grade)" if unread else ""
+            )
+            draft.hint = f" These were refused, for they may be right too: {json.dumps(list(bad))}."
+
+
 def _blind(drafts: Sequence[Draft], answering: Sequence[Stages]) -> None:
     """Ask the blind models; a draft passes where each of them is read and none finds the right option."""
     taken: dict[str, Counter[str]] = {draft.id: Counter() for draft in drafts}
@@ -214,10 +260,12 @@ def bias(drafts: Sequence[Draft]) -> LengthBias | None:
     return length_bias(items) if items else None
 
 
-def report(drafts: Sequence[Draft], blind: Sequence[str]) -> dict[str, Any]:
-    """What choices.json holds: the rounds of each question, and those that are left out."""
+def report(drafts: Sequence[Draft], blind: Sequence[str], judge: str) -> dict[str, Any]:
+    """What choices.json holds: the rounds of each question, what the judge refused, and what is left out."""
     return {
         "blind_models": list(blind),
+        "judge": judge,
+        "refused": {draft.id: draft.refused for draft in drafts if draft.refused},
         "passed": {draft.id: draft.rounds for draft in drafts if draft.passed},
         "left_out": {draft.id: {"rounds": draft.rounds, "why": draft.state} for draft in drafts if not draft.passed},
     }
@@ -234,5 +282,9 @@ def summary(drafts: Sequence[Draft]) -> str:
             f"the longest option is right in {one.longest:.0%}, the shortest in {one.shortest:.0%}, {fair} "
             f"(chance {one.chance:.0%})"
         )
+    refused = [one["grade"] for draft in drafts for one in draft.refused]
+    if refused:
+        unread = sum(grade is None for grade in refused)
+        lines.append(f"{len(refused)} wrong answers refused by the judge, {unread} of them without a grade")
     lines += [f"left out: {draft.id}, {draft.state}" for draft in drafts if not draft.passed]
     return "\n".join(lines)

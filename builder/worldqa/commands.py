@@ -115,6 +115,9 @@ def make_choices(
     blind_engine: Annotated[
         list[str] | None, typer.Option(help="a model that must not find the answer; may come more than once (--engine)")
     ] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="a model that must not find a wrong option right in other words (--engine)")
+    ] = None,
     notes: Notes = None,
     options: Annotated[int, typer.Option(min=3, max=5, help="options of a question")] = 4,
     rounds: Annotated[int, typer.Option(min=1, help="how often options are changed at most")] = 5,
@@ -136,10 +139,12 @@ def make_choices(
     rows = _open_rows(source, notes, limit)
     writer = _opened(engine, "--engine")
     answerers = [_opened(one, "--blind-engine") for one in blind_engine or ()] or [writer]
+    rater = writer if judge is None else _opened(judge, "--judge")
     folder = stages or out.with_name(f"{out.name}.stages")
+    grading = Stages(folder / "judge", rater, ())
     answering = [Stages(folder / f"blind-{n}", one, ()) for n, one in enumerate(answerers, 1)]
     with Stages(folder, writer, choices.DECISIONS) as writing:
-        drafts = choices.make(rows, writing, answering, options=options, rounds=rounds)
+        drafts = choices.make(rows, writing, answering, grading, options=options, rounds=rounds)
     made = [list(choices.rotations(draft)) for draft in drafts if draft.passed]
     files = {
         GENERATION: [dict(row) for _, row in rows_of(source, GENERATION)],
@@ -148,9 +153,9 @@ def make_choices(
     }
     for config, of in files.items():
         write_text(out / f"{config}.jsonl", "".join(json.dumps(row) + "\n" for row in of))
-    write_json(out / "choices.json", choices.report(drafts, [one.name for one in answerers]))
+    write_json(out / "choices.json", choices.report(drafts, [one.name for one in answerers], rater.name))
     typer.echo(choices.summary(drafts))
-    sent = writing.prompts_sent + sum(one.prompts_sent for one in answering)
+    sent = writing.prompts_sent + grading.prompts_sent + sum(one.prompts_sent for one in answering)
     typer.echo(f"questions: {out}; stages: {folder}, {sent:,} prompts of this run")
     if len(made) < len(drafts):
         raise typer.Exit(3)

@@ -148,16 +148,21 @@ def writer(text: str, seed: int) -> str:
     """Wrong answers as long as the right one, another set in each round; blind it always says A."""
     if "Reply with the letter" in text:
         return "A"
+    if "Reference answer" in text:
+        return "Score: 0"
     answer = re.search(r"Correct answer: (.*)", text)
     n = re.search(r"Write (\d) wrong answers", text)
     assert answer and n
     return json.dumps({"wrong": [f"{answer[1][:-2]}{seed}{k}" for k in range(int(n[1]))]})
 
 
-def made(copy: Path, tmp_path: Path, write: Any, *blind: Any, limit: int = 3, **how: int) -> list[choices.Draft]:
+def made(
+    copy: Path, tmp_path: Path, write: Any, *blind: Any, judge: Any = writer, limit: int = 3, **how: int
+) -> list[choices.Draft]:
     with Stages(tmp_path / "s", Scripted(write), choices.DECISIONS) as writing:
         answering = [Stages(tmp_path / f"b{n}", Scripted(one), ()) for n, one in enumerate(blind)]
-        return choices.make(rows(copy, limit), writing, answering, **how)
+        grading = Stages(tmp_path / "j", Scripted(judge), ())
+        return choices.make(rows(copy, limit), writing, answering, grading, **how)
 
 
 def test_a_constant_letter_finds_nothing(copy: Path, tmp_path: Path) -> None:
@@ -190,7 +195,7 @@ def always(text: str, seed: int) -> str:
 def test_a_question_that_never_fails_is_listed(copy: Path, tmp_path: Path) -> None:
     drafts = made(copy, tmp_path, writer, always, rounds=3)
     assert all(draft.rounds == 3 and not draft.passed for draft in drafts)
-    report = choices.report(drafts, ["m"])
+    report = choices.report(drafts, ["m"], "j")
     assert report["passed"] == {} and report["left_out"]["0"]["why"] == "scripted finds it in 4 of 4 rotations"
     assert "left out: 0, scripted finds it" in choices.summary(drafts)
 
@@ -200,6 +205,31 @@ def test_a_blind_model_that_cannot_be_read_or_fails_says_nothing(copy: Path, tmp
     assert all(draft.state == "scripted is read in 0 of 4 rotations only" for draft in drafts)
     with pytest.raises(BuildError, match="gives no reply"):
         made(copy, tmp_path / "other", writer, lambda text, seed: None, rounds=2)
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"), [("Score: 1", 1.0), ("Score: 0.5\nSome.", 0.5), ("Score: 0.7", None), ("Wrong, I think.", None)]
+)
+def test_a_wrong_option_that_is_right_or_has_no_grade_is_refused(
+    copy: Path, tmp_path: Path, reply: str, grade: float | None
+) -> None:
+    def judge(text: str, seed: int) -> str:
+        return reply if re.search(r"^.*10\s*$", text, re.M) else "Score: 0.3"
+
+    drafts = made(copy, tmp_path, writer, writer, judge=judge)
+    assert all(draft.passed and draft.rounds == 2 for draft in drafts)
+    assert [[(one["round"], one["grade"]) for one in draft.refused] for draft in drafts] == [[(1, grade)]] * 3
+    assert all(draft.refused[0]["option"] not in draft.wrong and len(draft.wrong) == 3 for draft in drafts)
+    assert all(sum(option.endswith(("11", "12")) for option in draft.wrong) == 2 for draft in drafts)  # kept
+    assert choices.report(drafts, ["m"], "j")["refused"]["0"] == drafts[0].refused
+    unread = 3 if grade is None else 0
+    assert f"3 wrong answers refused by the judge, {unread} of them without a grade" in choices.summary(drafts)
+
+
+def test_a_question_whose_options_are_all_refused_is_left_out(copy: Path, tmp_path: Path) -> None:
+    drafts = made(copy, tmp_path, writer, writer, judge=lambda text, seed: "Score: 1", rounds=2)
+    assert not any(draft.passed for draft in drafts)
+    assert {draft.state for draft in drafts} == {"scripted refuses 3 of 3 wrong answers"}
 
 
 def test_faulty_options_are_written_again(copy: Path, tmp_path: Path) -> None:
