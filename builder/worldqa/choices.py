@@ -5,8 +5,8 @@ left out:
 
     write     wrong options about as long as the right one, as many as are still wanted
     rules     builder/options.py: none twice, none empty, none equal to the right one, no length that gives it away
-    grade     a judge rates each wrong option by the rubric of the open questions, as if it were an answer: one that is
-              above 0.3 has key points of the right answer and contradicts none, so it is right in other words; it is
+    grade     a judge rates each wrong option by the rubric of the open questions, as if it were an answer: one above
+              0.3 has key points of the right answer and contradicts none, so it may be right in other words; it is
               refused, as is one whose grade cannot be read, and asked for anew with the reason
     blind     each blind model sees question and options in all their rotations, and nothing of the video
     change    where one finds the right option, the wrong ones are written anew, but for those that took a model in:
@@ -28,13 +28,12 @@ from typing import Any
 from builder.options import LengthBias, chosen, length_bias, option_faults
 from builder.replies import json_in
 from builder.stages import Request, Stages
-from videoqa.benchmarks.worldqa.rubrics import KEY_POINTS
 from videoqa.choices import LETTERS, lettered, shifts, shuffled
-from videoqa.judge import SCORE_LINE_TOKENS, prompt
+from videoqa.judge import Judge
 from videoqa.reading.choices import is_right
-from videoqa.reply import read_reply
 from videoqa.rows import Row
 from videoqa.scorer import Item
+from videoqa.store import VerdictStore, rate_once
 
 OPTIONS = 4  # of a question, the right one among them
 ROUNDS = 5
@@ -93,17 +92,18 @@ def make(
     rows: Sequence[Row],
     writing: Stages,
     answering: Sequence[Stages],
-    grading: Stages,
+    judge: Judge,
+    graded: VerdictStore,
     *,
     options: int = OPTIONS,
     rounds: int = ROUNDS,
 ) -> list[Draft]:
-    """Options for each question, in its order. `answering` are the blind models, `grading` is the judge."""
+    """Options for each question, in its order. `answering` are the blind models; `graded` keeps what the judge said."""
     drafts = [Draft(row) for row in rows]
     for number in range(1, rounds + 1):
         open_ = [draft for draft in drafts if not draft.passed]
         _write(open_, writing, options - 1, number)
-        _grade([draft for draft in open_ if not draft.state], grading, number)
+        _grade([draft for draft in open_ if not draft.state], judge, graded, number)
         _blind([draft for draft in open_ if not draft.state], answering)
         for draft in open_:
             draft.rounds = number
@@ -170,34 +170,23 @@ def read_wrong(text: str, known: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def _grade(drafts: Sequence[Draft], stages: Stages, number: int) -> None:
+def _grade(drafts: Sequence[Draft], judge: Judge, store: VerdictStore, number: int) -> None:
     """Have the judge rate the wrong options; the `state` of a draft with one that it refuses says so, and the others of
     that draft are kept."""
     asked = [(draft, option) for draft in drafts for option in draft.wrong]
-    requests = [
-        Request(
-            f"{draft.id}: {option}",
-            prompt(KEY_POINTS, Item(draft.row["question"], draft.row["answer"], option)),
-            SCORE_LINE_TOKENS,
-            KEY_POINTS.start,
-        )
-        for draft, option in asked
-    ]
-    replies = stages.ask("grade", requests, seed=0, temperature=0.0) if requests else []
-    grades: dict[str, dict[str, float | None]] = {draft.id: {} for draft in drafts}
-    for (draft, option), reply in zip(asked, replies, strict=True):
-        grades[draft.id][option] = None if reply.text is None else read_reply(reply.text, KEY_POINTS).score
-        draft.failed |= reply.text is None
+    verdicts = dict(
+        rate_once(judge, [Item(draft.row["question"], draft.row["answer"], option) for draft, option in asked], store)
+    )
     for draft in drafts:
-        mine = grades[draft.id]
-        bad = {option: grade for option, grade in mine.items() if grade is None or grade > MOST}
-        if bad:
+        mine = {option: verdicts[n] for n, (of, option) in enumerate(asked) if of is draft}
+        grades = {option: verdict.score if verdict.status == "ok" else None for option, verdict in mine.items()}
+        draft.failed |= any(verdict.status == "judge_error" for verdict in mine.values())
+        if bad := {option: grade for option, grade in grades.items() if grade is None or grade > MOST}:
             draft.refused += [{"round": number, "option": option, "grade": grade} for option, grade in bad.items()]
             draft.keep = [option for option in draft.wrong if option not in bad]
             unread = sum(grade is None for grade in bad.values())
-            draft.state = f"{stages.engine.name} refuses {len(bad)} of {len(mine)} wrong answers" + (
-                f" ({unread} without a grade)" if unread else ""
-            )
+            without = f" ({unread} without a grade)" if unread else ""
+            draft.state = f"{judge.engine.name} refuses {len(bad)} of {len(grades)} wrong answers{without}"
             draft.hint = f" These were refused, for they may be right too: {json.dumps(list(bad))}."
 
 

@@ -131,7 +131,10 @@ def make_choices(
     from builder.stages import Stages
     from builder.worldqa import choices
     from builder.worldqa.files import GENERATION, MC, MC_PPL, rows_of
+    from videoqa.benchmarks.worldqa.rubrics import KEY_POINTS
     from videoqa.files import write_json, write_text
+    from videoqa.judge import Judge
+    from videoqa.store import VerdictStore
 
     ours = {"choices.json", *(f"{config}.jsonl" for config in (GENERATION, MC, MC_PPL))}
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - ours):
@@ -141,10 +144,11 @@ def make_choices(
     answerers = [_opened(one, "--blind-engine") for one in blind_engine or ()] or [writer]
     rater = writer if judge is None else _opened(judge, "--judge")
     folder = stages or out.with_name(f"{out.name}.stages")
-    grading = Stages(folder / "judge", rater, ())
+    grader = Judge(rater, KEY_POINTS)
+    graded = VerdictStore(folder / "verdicts", grader.key)
     answering = [Stages(folder / f"blind-{n}", one, ()) for n, one in enumerate(answerers, 1)]
     with Stages(folder, writer, choices.DECISIONS) as writing:
-        drafts = choices.make(rows, writing, answering, grading, options=options, rounds=rounds)
+        drafts = choices.make(rows, writing, answering, grader, graded, options=options, rounds=rounds)
     made = [list(choices.rotations(draft)) for draft in drafts if draft.passed]
     files = {
         GENERATION: [dict(row) for _, row in rows_of(source, GENERATION)],
@@ -155,7 +159,7 @@ def make_choices(
         write_text(out / f"{config}.jsonl", "".join(json.dumps(row) + "\n" for row in of))
     write_json(out / "choices.json", choices.report(drafts, [one.name for one in answerers], rater.name))
     typer.echo(choices.summary(drafts))
-    sent = writing.prompts_sent + grading.prompts_sent + sum(one.prompts_sent for one in answering)
+    sent = writing.prompts_sent + sum(one.prompts_sent for one in answering)
     typer.echo(f"questions: {out}; stages: {folder}, {sent:,} prompts of this run")
     if len(made) < len(drafts):
         raise typer.Exit(3)

@@ -19,6 +19,9 @@ from builder.worldqa.annotate import Vote, agreement, read_vote
 from builder.worldqa.questions import read
 from demo.worldqa import main as demo
 from tests.scripted import Scripted
+from videoqa.benchmarks.worldqa.rubrics import KEY_POINTS
+from videoqa.judge import Judge
+from videoqa.store import VerdictStore
 
 
 @pytest.fixture
@@ -161,8 +164,9 @@ def made(
 ) -> list[choices.Draft]:
     with Stages(tmp_path / "s", Scripted(write), choices.DECISIONS) as writing:
         answering = [Stages(tmp_path / f"b{n}", Scripted(one), ()) for n, one in enumerate(blind)]
-        grading = Stages(tmp_path / "j", Scripted(judge), ())
-        return choices.make(rows(copy, limit), writing, answering, grading, **how)
+        grader = Judge(judge if isinstance(judge, Scripted) else Scripted(judge), KEY_POINTS)
+        graded = VerdictStore(tmp_path / "j", grader.key)
+        return choices.make(rows(copy, limit), writing, answering, grader, graded, **how)
 
 
 def test_a_constant_letter_finds_nothing(copy: Path, tmp_path: Path) -> None:
@@ -224,6 +228,18 @@ def test_a_wrong_option_that_is_right_or_has_no_grade_is_refused(
     assert choices.report(drafts, ["m"], "j")["refused"]["0"] == drafts[0].refused
     unread = 3 if grade is None else 0
     assert f"3 wrong answers refused by the judge, {unread} of them without a grade" in choices.summary(drafts)
+
+
+def test_of_a_distribution_the_expected_grade_decides_and_it_is_asked_for_once(copy: Path, tmp_path: Path) -> None:
+    def chances(text: str) -> dict[str, float]:
+        likely = re.search(r"^.*10\s*$", text, re.M)
+        return {"0": 0.5, "1": 0.5} if likely else {"0": 0.9, "1": 0.1}  # the likeliest grade is 0 in both
+
+    judge = Scripted(writer, chances=chances, can_force=True)
+    drafts = made(copy, tmp_path, writer, writer, judge=judge)
+    assert [[(one["round"], one["grade"]) for one in draft.refused] for draft in drafts] == [[(1, 0.5)]] * 3
+    again = Scripted(writer, chances=lambda text: None, can_force=True)
+    assert [draft.refused for draft in made(copy, tmp_path, writer, writer, judge=again)] == [d.refused for d in drafts]
 
 
 def test_a_question_whose_options_are_all_refused_is_left_out(copy: Path, tmp_path: Path) -> None:
