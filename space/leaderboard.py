@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -69,16 +68,9 @@ def doubts(result: Result) -> list[str]:
         why.append(f"the judge gives the allowed scores a probability of {judge.mass:.2f} only")
     if result.avg.n and result.avg.unreadable / result.avg.n > MOST_UNREADABLE:
         why.append(f"{result.avg.unreadable / result.avg.n:.0%} of the verdicts could not be read")
-    if _unfit(judge):
-        why.append("judge-check says that the judge is not fit")
+    if judge is not None and judge.check is not None and not judge.check.fit:
+        why.append(f"judge-check says of the judge: {judge.check.said}")
     return why
-
-
-def _unfit(judge: Any) -> bool:
-    """Whether the result carries judge-check's verdict (not every format does), and it is bad."""
-    check = getattr(judge, "check", None)
-    fit = check.get("fit") if isinstance(check, Mapping) else getattr(check, "fit", check)
-    return fit is False or (isinstance(fit, str) and fit.casefold().startswith("not"))
 
 
 @dataclass(frozen=True)

@@ -317,9 +317,10 @@ def test_the_auc_of_nothing_is_none() -> None:
 
 
 @pytest.fixture
-def judges(monkeypatch: pytest.MonkeyPatch) -> dict[str, ScriptedJudge]:
+def judges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, ScriptedJudge]:
     """Judges that `--judge NAME` opens; the data are ROWS."""
     engines = {"perfect": ScriptedJudge(perfect), "flat": ScriptedJudge(lambda prompt: 9)}
+    monkeypatch.setattr("videoqa.checked.default_store", lambda: tmp_path / "usual")
     monkeypatch.setattr("videoqa.engines.open_engine", lambda spec, **_: engines[spec])
     monkeypatch.setattr("videoqa.benchmarks.easg.data.load", lambda data, config: ROWS)
     return engines
@@ -344,7 +345,7 @@ def test_the_command_exits_3_for_a_judge_that_is_not_fit(judges: dict) -> None:
     assert "verdict: NOT fit" in done.output and "two seeds: 0% equal" in done.output
 
 
-def test_the_command_exits_3_when_calls_failed(judges: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_exits_3_when_calls_failed(judges: dict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(conversations: Sequence[Conversation], choices: Any, **how: Any) -> Iterator[Any]:
         yield from ((index, ChoiceLogprobs(None, "503 busy")) for index in range(len(conversations)))
 
@@ -352,6 +353,7 @@ def test_the_command_exits_3_when_calls_failed(judges: dict, monkeypatch: pytest
     done = CliRunner().invoke(command_line(), ["judge-check", "--judge", "perfect", "--limit", "2"])
     assert done.exit_code == 3
     assert "503 busy" in done.output
+    assert not (tmp_path / "usual").exists(), "what failed says nothing of the judge"
 
 
 def begin(
@@ -373,6 +375,22 @@ def rated(folder: Path, judge: str, *options: str) -> Path:
     done = CliRunner().invoke(command_line(), ["judge", str(folder), "--judge", judge, "--store", store, *options])
     assert done.exit_code == 0, done.output
     return folder
+
+
+@pytest.mark.parametrize(("judge", "fit"), [("perfect", True), ("flat", False)])
+def test_a_result_carries_what_was_found_of_its_judge(judges: dict, tmp_path: Path, judge: str, fit: bool) -> None:
+    def check() -> Any:
+        rated(run, judge, "--mode", "dist")
+        return json.loads((run / "scores.json").read_text())["judge"]["check"]
+
+    run = begin(tmp_path / "run", lambda row: row["answer"])
+    assert check() is None
+    store = str(tmp_path / "store")
+    checking = ["judge-check", "--judge", judge, "--limit", "6", "--store", store, "--mode"]
+    assert CliRunner().invoke(command_line(), [*checking, "score"]).exit_code == (0 if fit else 3)
+    assert check() is None, "another mode is another judge"
+    CliRunner().invoke(command_line(), [*checking, "dist"])
+    assert check()["fit"] is fit and check()["rows"] == 6
 
 
 def test_two_runs_are_compared_row_by_row(judges: dict, tmp_path: Path) -> None:
@@ -418,9 +436,10 @@ def test_runs_on_different_questions_are_not_compared(judges: dict, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.real
-def test_a_model_of_135_million_weights_is_not_fit(smollm2: Path, real_build: Path) -> None:
+def test_a_model_of_135_million_weights_is_not_fit(smollm2: Path, real_build: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(
-        command_line(), ["judge-check", "--judge", str(smollm2), "--data", str(real_build), "--limit", "5"]
+        command_line(),
+        ["judge-check", "--judge", str(smollm2), "--data", str(real_build), "--limit", "5", "--store", str(tmp_path)],
     )
     assert done.exit_code == 3, done.output
     assert "verdict: NOT fit" in done.output

@@ -27,6 +27,7 @@ def graded(text: str) -> dict[str, float]:
 def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: Scripted) -> tuple[int, str, dict[str, object]]:
     monkeypatch.setattr("videoqa.engines.open_engine", lambda *_, **__: engine)
     arguments = ["judge-check", "--benchmark", "worldqa-open", "--judge", "j", "--out", str(tmp_path / "check.json")]
+    arguments += ["--store", str(tmp_path)]
     done = CliRunner().invoke(command_line(), arguments)
     return done.exit_code, done.output, json.loads((tmp_path / "check.json").read_text())
 

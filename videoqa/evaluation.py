@@ -25,6 +25,7 @@ from videoqa import frames as framing
 from videoqa.answering import answer_rows
 from videoqa.asked import Asked, about, check_scorer, experts_of, order_of
 from videoqa.benchmark import ScorerOptions
+from videoqa.checked import check_of
 from videoqa.engines import Engine
 from videoqa.engines.settings import Settings, set_to
 from videoqa.errors import UserError
@@ -205,7 +206,8 @@ def evaluate(
         for _ in tqdm(judge_rows(scorer, rows, known, run, kept), desc="verdicts", disable=not progress):
             pass
         path = run.scores_path(scorer.key)
-        write_json(path, result(run, rows, scorer.describe()))
+        check = {"check": check_of(scorer.key, store)} if isinstance(scorer, Judge) else {}
+        write_json(path, result(run, rows, scorer.describe() | check))
     return Evaluation(run, results.read(path))
 
 

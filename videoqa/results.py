@@ -105,6 +105,30 @@ def _reckonable(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
+Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d[0-9:.+Z-]*$", max_length=40)]
+
+
+class Check(_Part):
+    """What judge-check found of a judge."""
+
+    fit: bool
+    reasons: Annotated[tuple[Text, ...], Field(max_length=50)]  # why it is not fit
+    rows: Count  # questions whose answers it rated
+    date: Moment
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.fit == bool(self.reasons):
+            raise ValueError("a judge is fit where no reason speaks against it, and only there")
+        return self
+
+    @property
+    def said(self) -> str:
+        """In words: "fit (30 questions, 2026-12-01)"."""
+        about = f"{self.rows} questions, {self.date[:10]}"
+        return f"fit ({about})" if self.fit else f"NOT fit ({about}): {'; '.join(self.reasons)}"
+
+
 class Judge(_Part):
     """Who gave the scores, and everything that moves them; `key` is all of it in one line."""
 
@@ -118,6 +142,7 @@ class Judge(_Part):
     values: tuple[Score, ...] = ()  # that the rubric allows; empty: not recorded
     mass: Annotated[float, Field(ge=0, le=1.001)] | None  # mean probability of the allowed scores (mode dist)
     low_mass: Count = 0  # answers whose mass was too low, so that they were asked again as text
+    check: Check | None = None  # None: not checked
 
 
 class Calibration(_Part):
@@ -171,7 +196,7 @@ class Result(_Part):
     # name ("reasoning steps"), value ("4"), score of the questions that have it
     breakdowns: Annotated[dict[Short, Annotated[dict[Short, Summary], Field(max_length=40)]], Field(max_length=10)] = {}
     versions: Annotated[dict[Short, Short], Field(max_length=50)]
-    date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d[0-9:.+Z-]*$", max_length=40)]
+    date: Moment
     command: Text
 
     @model_validator(mode="after")

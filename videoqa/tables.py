@@ -75,15 +75,25 @@ def notes(results: Sequence[Result]) -> list[str]:
 
 
 def distrusted(result: Result) -> str:
-    """Why a result is not to be trusted, in words: most verdicts unreadable, of too little mass, or of empty answers.
-    Unreadable answers of multiple choice are the model's: they are wrong."""
+    """Why a result is not to be trusted, in words: most verdicts unreadable, of too little mass, or of empty answers; a
+    judge that judge-check found unfit. Unreadable answers of multiple choice are the model's: they are wrong."""
     judge = result.judge
     counts = {"are empty": result.avg.empty}
     if judge is not None:
         counts |= {"have no verdict that could be read": result.avg.unreadable - result.avg.errors}
         counts |= {"have a verdict of too little mass": judge.low_mass}
     found = [f"{n:,} of {result.avg.n:,} answers {what}" for what, n in counts.items() if n > REFUSE * result.avg.n]
+    if judge is not None and judge.check is not None and not judge.check.fit:
+        found.append(f"judge-check says of the judge: {judge.check.said}")
     return " and ".join(found)
+
+
+def checks(results: Sequence[Result]) -> list[str]:
+    """What judge-check says of the judge of these results, each thing once."""
+    found = (
+        result.judge.check.said for result in results if result.judge is not None and result.judge.check is not None
+    )
+    return list(dict.fromkeys(found))
 
 
 def about(results: Sequence[Result]) -> list[str]:
@@ -94,6 +104,7 @@ def about(results: Sequence[Result]) -> list[str]:
     masses = [result.judge.mass for result in results if result.judge is not None and result.judge.mass is not None]
     if masses:
         lines.append(f"mass on the allowed scores: {min(masses):.3f} (below {GOOD_MASS:g} the scores mean little)")
+    lines += [f"judge-check: {said}" for said in checks(results)]
     if one.calibration is not None and one.calibration.means:
         means = ", ".join(f"{name} {mean:.2f}" for name, mean in one.calibration.means.items())
         lines.append(f"it gives the ground truth: {means}")

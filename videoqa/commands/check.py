@@ -11,6 +11,7 @@ import typer
 from videoqa import engines
 from videoqa import judge_check as check
 from videoqa.asked import Unloaded
+from videoqa.checked import keep_check
 from videoqa.commands import options as o
 from videoqa.commands.results import console
 from videoqa.errors import UserError
@@ -38,10 +39,13 @@ def judge_check(
     dtype: o.DtypeOption = "auto",
     device: o.Device = "auto",
     batch_size: o.BatchSize = 8,
+    store: o.Store = None,
     out: Annotated[Path | None, typer.Option(help="Write the figures and every rating to this JSON file.")] = None,
 ) -> None:
     """Check whether a judge is fit: has it rate right, wrong and empty answers and attacks, about 10 for each row. For
-    a rubric with scores in between, a track has answers of its own, whose scores are known, and no data are needed."""
+    a rubric with scores in between, a track has answers of its own, whose scores are known, and no data are needed.
+    What is found is kept in the verdict store: results of this judge say it from then on, `submit` refuses those of one
+    that is not fit."""
     track, place = opened_data(benchmark, data)
     if track.rubric is None:
         raise UserError(f"{track.title} has no judge to be checked")
@@ -71,6 +75,8 @@ def judge_check(
             for p, v in zip(asked, verdicts, strict=True)
         ]
         write_json(out, {**summary.as_dict(), "ratings": ratings})
+    if not summary.errors:
+        keep_check(summary, store)
     if summary.errors:
         first = next(v.raw for v in verdicts if v.status == "judge_error")
         print(f"{summary.errors} of {summary.calls} calls failed, the first: {first}", file=sys.stderr)

@@ -13,6 +13,7 @@ import typer
 
 from videoqa import engines
 from videoqa.benchmark import ScorerOptions
+from videoqa.checked import check_of
 from videoqa.commands.results import report
 from videoqa.engines import Engine
 from videoqa.errors import UserError
@@ -101,7 +102,8 @@ def rate_run(scorer: Scorer, rows: list[Row], run: Run, store: Path | None, expl
                 failed.append((identifier, verdict.raw))
     for identifier, why in failed[:10]:
         print(f"no verdict: {identifier}: {why}", file=sys.stderr)
-    write_json(run.scores_path(scorer.key), result(run, rows, scorer.describe()))
+    about = scorer.describe() | ({"check": check_of(judge.key, store)} if judge else {})
+    write_json(run.scores_path(scorer.key), result(run, rows, about))
     if explain and judge is not None and judge.engine.can_force:  # else the replies of mode paper hold the reasons
         _explain(judge, rows, run, explain)
     return len(failed)
