@@ -294,12 +294,16 @@ def test_many_unreadable_verdicts_are_marked(board: Path) -> None:
     assert line.badges == (("judge?", "7% of the verdicts could not be read"),) and line.n == 14 and line.rank == 1
 
 
-@pytest.mark.parametrize("check", ["NOT fit", {"fit": False}, False])
-def test_a_judge_that_judge_check_calls_unfit_is_marked(check: Any) -> None:
-    from types import SimpleNamespace
-
-    assert leaderboard._unfit(SimpleNamespace(check=check))
-    assert not any(leaderboard._unfit(SimpleNamespace(check=fine)) for fine in ("fit", {"fit": True}, True, None))
+def test_a_judge_that_judge_check_calls_unfit_is_marked(board: Path) -> None:
+    date = "2026-12-01T10:00:00+00:00"
+    for model, reasons in (("good", []), ("bad", ["it hardly tells right from wrong"])):
+        data = judged_by("j", model, 5.0)
+        data["judge"]["check"] = {"fit": not reasons, "reasons": reasons, "rows": 30, "date": date}
+        put(board, data)
+    (group,) = leaderboard.load(board).groups().values()
+    badges = {line.entry.result.model: line.badges for line in leaderboard.lines(group)}
+    said = "judge-check says of the judge: NOT fit (30 questions, 2026-12-01): it hardly tells right from wrong"
+    assert badges == {"good": (), "bad": (("judge?", said),)}
 
 
 def test_published_rows_stand_in_a_table_of_their_own(page: Any) -> None:

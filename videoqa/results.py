@@ -33,6 +33,7 @@ from videoqa.characters import first_unseen
 from videoqa.errors import UserError
 from videoqa.files import reckonable, short_hash
 from videoqa.folders import without_folders
+from videoqa.upgrade import upgraded
 
 FORMAT = 2
 FORMATS = (1, 2)  # that can be read
@@ -349,39 +350,9 @@ def parse(text: bytes, where: str) -> Result:
         readable = " and ".join(map(str, FORMATS))
         raise UserError(f"{where}: format is {short(number)}; this version of easg-bench reads {readable}")
     try:
-        return Result.model_validate_json(json.dumps(_upgraded(head)) if number == 1 else text)
+        return Result.model_validate_json(json.dumps(upgraded(head, FORMAT)) if number == 1 else text)
     except ValidationError as error:
         raise UserError(f"{where}: {'; '.join(map(_reason, error.errors()[:5]))}") from error
-
-
-def _upgraded(head: dict[str, Any]) -> dict[str, Any]:
-    """A result of format 1 in format 2: there was one track, and each value was called `relative`."""
-
-    def summary(old: Any) -> Any:
-        return {"value" if k == "relative" else k: v for k, v in old.items()} if isinstance(old, dict) else old
-
-    types = head.get("types")
-    new = {key: value for key, value in head.items() if key != "located"}
-    new |= {"format": FORMAT, "track": track().name, "measure": track().measure.name, "avg": summary(head.get("avg"))}
-    new["types"] = {name: summary(one) for name, one in types.items()} if isinstance(types, dict) else types
-    judge = head.get("judge")
-    new["scorer"] = judge.get("key") if isinstance(judge, dict) else None
-    new["extras"] = _located(head["located"]) if head.get("located") else {}
-    return new
-
-
-def _located(old: Any) -> Any:
-    """What format 1 said of located steps, {type: {n, read, hit_rate, iou}}, as extras."""
-    try:
-        return {
-            f"located_{name}": {
-                kind: {"n": of["n"], "mean": of[key] / of["n"] if key == "read" else of[key]}
-                for kind, of in old.items()
-            }
-            for name, key in (("read", "read"), ("hit", "hit_rate"), ("iou", "iou"))
-        }
-    except (AttributeError, LookupError, TypeError, ZeroDivisionError):
-        return old  # the check of its fields says what is wrong
 
 
 def read(path: str | Path) -> Result:
