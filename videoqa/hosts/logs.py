@@ -173,6 +173,12 @@ def lmms_answers(path: Path, rows: Sequence[Row]) -> list[tuple[str, str]]:
         doc = {} if line.get("doc") is None else line["doc"]
         if not isinstance(doc, dict):
             raise UserError(f"{where}: doc is {json.dumps(doc)[:60]}; an object with the row's columns is expected")
+        for name in (
+            "id",
+            "question",
+        ):  # no text tells nothing, and a number alone may be another row's
+            if not isinstance(doc.get(name), str | None):
+                raise UserError(f"{where}: doc.{name} is {json.dumps(doc[name])[:60]}; a text is expected")
         place, own = line.get("doc_id"), doc.get("id")
         row: Row | None = known.get(own) if isinstance(own, str) else None
         if row is None and isinstance(place, int) and not isinstance(place, bool) and 0 <= place < len(rows):
