@@ -30,7 +30,10 @@ pytestmark = [
 ROOT = Path(__file__).resolve().parents[1]
 HOW = "gpu_memory_utilization=0.15&enforce_eager=true"
 DIGITS = [str(n) for n in range(1, 11)]
-TOLERANCE = 1e-3  # of an expected score, float32
+TOLERANCE = 1e-3  # of a probability, float32
+# Of an expected score: a beginning of just 0.1% is followed by the one and not by the other, and a token at the edge of
+# top_p is in or out. Seen: 3e-4 greedy (50 rows), 9e-4 with the paper's sampling (12 rows); all but few rows 1e-5.
+EDGE = 1e-2
 ROWS = int(os.environ.get("EASG_BENCH_VLLM_ROWS", "50"))  # fewer on a machine that is busy
 
 Tell = Callable[[str], None]
@@ -89,7 +92,7 @@ def test_the_expected_scores_are_those_of_transformers(
     assert {v.status for v in mine.values()} == {v.status for v in theirs.values()} == {"ok"}
     differences = [abs((mine[n].score or 0) - (theirs[n].score or 0)) for n in range(len(items))]
     tell(f"dist, {sampling}, {len(items)} rows: largest difference of the expected score {max(differences):.1e}")
-    assert max(differences) < TOLERANCE
+    assert max(differences) < EDGE and sorted(differences)[len(differences) // 2] < 1e-4
 
 
 @pytest.mark.real
